@@ -26,6 +26,7 @@ export function takeOneTimeParameters(): OneTimeParameters {
   for (const name of ["oauth_token", "mfa_challenge", "oauth_error"]) query.delete(name);
   fragment.delete("token");
   const rest = [query.size > 0 ? `?${query}` : "", fragment.size > 0 ? `#${fragment}` : ""];
-  history.replaceState(null, "", pathname + rest.join(""));
+  // The router finds the position of the page by this state.
+  history.replaceState(history.state, "", pathname + rest.join(""));
   return parameters;
 }

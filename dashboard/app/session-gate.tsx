@@ -2,6 +2,7 @@
 import { Outlet, useLocation } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import { ErrorPage } from "../ui/feedback/error-page.tsx";
+import { Skeleton } from "../ui/feedback/query-content.tsx";
 import { retrySession, useSession } from "./session-state.ts";
 
 const SignIn = lazy(async () => {
@@ -26,12 +27,12 @@ export function SessionGate() {
   const { pathname } = useLocation();
   switch (session.phase) {
     case "loading":
-      return null;
+      return <LoadingPage />;
     case "failed":
       return <ErrorPage error={session.error} onRetry={retrySession} />;
     case "signed-out":
       return (
-        <Suspense>
+        <Suspense fallback={<LoadingPage />}>
           <SignIn
             title={TITLES[pathname]?.title ?? "Sign in"}
             intro={TITLES[pathname]?.intro ?? ""}
@@ -44,4 +45,16 @@ export function SessionGate() {
       // Pages load their data again for another organization or another user.
       return <Outlet key={`${session.me.user.id} ${session.me.active_org.id}`} />;
   }
+}
+
+/** It appears only when the server answers slowly. */
+function LoadingPage() {
+  return (
+    <main className="step loading-page">
+      <h1 className="brand">Underpass</h1>
+      <div className="card">
+        <Skeleton lines={6} />
+      </div>
+    </main>
+  );
 }

@@ -1,6 +1,14 @@
 /** Buttons. One that starts a request is disabled and marked as busy until the response has arrived. */
-import { useState, type ComponentProps } from "react";
+import {
+  useImperativeHandle,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type ComponentProps,
+  type MouseEvent,
+} from "react";
 import { notifyOfError } from "./feedback/notifications.tsx";
+import { keepFocusNear } from "./focus/lost-focus.ts";
 
 export type ButtonKind = "primary" | "plain" | "danger" | "quiet" | "link";
 
@@ -9,14 +17,32 @@ export interface ButtonProps extends ComponentProps<"button"> {
   isBusy?: boolean;
 }
 
-export function Button({ kind = "plain", isBusy = false, className, ...rest }: ButtonProps) {
+export function Button(props: ButtonProps) {
+  const { kind = "plain", isBusy = false, className, ref, onClick, ...rest } = props;
+  const button = useRef<HTMLButtonElement>(null);
+  useImperativeHandle(ref, () => button.current!);
+  useLayoutEffect(() => {
+    const { current } = button;
+    return () => {
+      if (current !== null && current === document.activeElement) keepFocusNear(current);
+    };
+  }, []);
+
+  function handleClick(event: MouseEvent<HTMLButtonElement>): void {
+    // Prevents the default too, because Enter in a field clicks the submit button of its form.
+    if (isBusy) event.preventDefault();
+    else onClick?.(event);
+  }
   return (
     <button
       type="button"
-      disabled={isBusy}
+      // An element with the attribute `disabled` loses the focus.
+      aria-disabled={isBusy || undefined}
       aria-busy={isBusy || undefined}
       {...rest}
+      ref={button}
       className={className === undefined ? kind : `${kind} ${className}`}
+      onClick={handleClick}
     />
   );
 }

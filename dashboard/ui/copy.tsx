@@ -2,6 +2,7 @@
 import { useState } from "react";
 import { Button, type ButtonKind } from "./button.tsx";
 import { notifyOfError } from "./feedback/notifications.tsx";
+import { copyText } from "./text/clipboard.ts";
 
 const COPIED_SHOWN_MS = 2_000;
 
@@ -25,7 +26,7 @@ export function CopyButton({
   const [isCopied, setCopied] = useState(false);
   if (!window.isSecureContext) return null;
   async function copy(): Promise<void> {
-    await navigator.clipboard.writeText(typeof text === "string" ? text : text());
+    await copyText(typeof text === "string" ? text : text());
     setCopied(true);
     setTimeout(() => setCopied(false), COPIED_SHOWN_MS);
   }
@@ -33,7 +34,7 @@ export function CopyButton({
     <Button
       kind={kind}
       className="copy"
-      aria-label={label}
+      aria-label={isCopied ? "Copied" : label}
       onClick={() => void copy().catch(notifyOfError)}
     >
       {isCopied ? "Copied" : children}

@@ -1,6 +1,6 @@
 /** Parts of a page: sections, rows of lists, badges. */
 import { useId, type ReactNode } from "react";
-import { useRowFocus } from "./row-focus.ts";
+import { useRowFocus } from "./focus/row-focus.ts";
 import type { Tone } from "./figures/tone.ts";
 
 export interface SectionProps {

@@ -3,7 +3,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import type { Key, ReactNode } from "react";
 import { QueryContent } from "./feedback/query-content.tsx";
 import { copyAsTabSeparated } from "./text/tab-separated.ts";
-import { useRowFocus } from "./row-focus.ts";
+import { useRowFocus } from "./focus/row-focus.ts";
 
 export interface Column<Entry> {
   title: string;

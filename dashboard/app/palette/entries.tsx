@@ -8,6 +8,7 @@ import { call, signOut } from "../../api/session.ts";
 import type { IconName } from "../../ui/icon.tsx";
 import { LOCALE } from "../../ui/text/locale.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
+import { copyText } from "../../ui/text/clipboard.ts";
 import { getGrantableRoles } from "../grantable-roles.ts";
 import { useHasRole } from "../roles.ts";
 import { useMe } from "../session-state.ts";
@@ -135,10 +136,7 @@ function useActionEntries(): PaletteEntry[] {
     keywords: "connect new agent http",
     detail: command,
     icon: "tunnel",
-    run: () =>
-      void navigator.clipboard
-        .writeText(command)
-        .then(() => notify("The command was copied."), notifyOfError),
+    run: () => void copyText(command).then(() => notify("The command was copied."), notifyOfError),
   };
   const create: PaletteEntry = {
     id: "create tunnel",

@@ -11,12 +11,14 @@ import { useNavigation } from "./navigation.ts";
 import { OfflineBanner } from "./offline-banner.tsx";
 import { OrganizationMenu } from "./organization-menu.tsx";
 import { PaletteButton } from "./palette-button.tsx";
+import { useScrollPosition } from "./scroll-position.ts";
 import { ShortcutsDialog } from "./shortcuts-dialog.tsx";
 
 export function Shell() {
   // The location changes before the code of its page is loaded; this changes together with the page.
   const shownPath = useMatches({ select: (matches) => matches.at(-1)?.pathname });
   const dock = useInspectorDock();
+  useScrollPosition();
   return (
     <div className="shell">
       <a className="skip" href="#content">

@@ -7,21 +7,23 @@ import type {
 import type { ReplayResult } from "../../../protocol/schemas/inspector/replays.ts";
 import { call } from "../../api/session.ts";
 import { notify } from "../../ui/feedback/notifications.tsx";
+import { copyText } from "../../ui/text/clipboard.ts";
 import { downloadFile } from "../../ui/text/download.ts";
 
 /** In a notification. */
 const PATH_SHOWN_CHARS = 100;
 
 export async function copyCurl({ id }: CaptureSummary): Promise<void> {
-  await navigator.clipboard.writeText(await call<string>("GET", `/inspector/${id}/curl`));
+  await copyText(call<string>("GET", `/inspector/${id}/curl`));
   notify("The curl command was copied.");
 }
 
 /** Loads the request, because the list may have only the beginning of its URL. @param publicUrl of the tunnel. */
 export async function copyUrl({ id }: CaptureSummary, publicUrl: string): Promise<void> {
-  const { path, query } = await call<CaptureDetail>("GET", `/inspector/${id}`);
-  const url = `${publicUrl.replace(/\/$/, "")}${joinTarget(path, query)}`;
-  await navigator.clipboard.writeText(url);
+  const url = call<CaptureDetail>("GET", `/inspector/${id}`).then(
+    ({ path, query }) => `${publicUrl.replace(/\/$/, "")}${joinTarget(path, query)}`,
+  );
+  await copyText(url);
   notify("The URL was copied.");
 }
 

@@ -1,6 +1,7 @@
 /** Short messages about an action, in a corner of the page. */
 import { Toast } from "@base-ui/react/toast";
 import { getErrorMessage } from "../../api/request.ts";
+import { ClipboardError } from "../text/clipboard.ts";
 import { UpgradeHint } from "./upgrade-hint.tsx";
 
 /** Long enough to read the message and to reach its button. */
@@ -31,7 +32,7 @@ export function notify(message: string, action?: NotificationAction, subject?: s
 export function notifyOfError(error: unknown): void {
   const title = (
     <>
-      {getErrorMessage(error)}
+      {error instanceof ClipboardError ? error.message : getErrorMessage(error)}
       <UpgradeHint error={error} />
     </>
   );

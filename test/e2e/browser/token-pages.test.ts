@@ -64,7 +64,7 @@ test("the form mints tokens with restrictions and a budget, and shows what the A
   await dialog.getByLabel("Name", { exact: true }).fill("demo");
   await dialog.getByLabel("Allowed names").fill("demo_1, pr-*");
   await dialog.getByLabel("Tunnel limit").fill("2");
-  await dialog.getByLabel("Bandwidth per tunnel (Mbit/s)").fill("7");
+  await dialog.getByLabel("Mbit/s per tunnel").fill("7");
   await dialog.getByLabel("Monthly budget (USD)").fill("2.50");
   await dialog.getByRole("button", { name: "Mint" }).click();
   await dialog.getByText("It must have 1 to 63 lower-case letters").waitFor();

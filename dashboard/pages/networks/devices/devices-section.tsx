@@ -1,14 +1,8 @@
-/** The devices of a network: their state, their configurations, and their removal. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+/** The devices of a network and their state. */
+import { useQuery } from "@tanstack/react-query";
 import type { Device, PrivateNetwork } from "../../../../protocol/schemas/networks.ts";
 import { networkDevicesQuery } from "../../../api/networks.ts";
-import { call } from "../../../api/session.ts";
 import { useHasRole } from "../../../app/roles.ts";
-import { Button } from "../../../ui/button.tsx";
-import { CodeBlock } from "../../../ui/text/code-block.tsx";
-import { ConfirmButton, OpenDialog } from "../../../ui/forms/dialog.tsx";
-import { notify } from "../../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../../ui/feedback/query-content.tsx";
 import { formatBytes } from "../../../ui/numbers.ts";
 import { Badge, Detail, Section } from "../../../ui/section.tsx";
@@ -16,7 +10,7 @@ import { Table, type Column } from "../../../ui/table.tsx";
 import { RelativeTime, useNow } from "../../../ui/time.tsx";
 import { getDeviceHealth } from "../network-health.ts";
 import { AddDeviceButton } from "./add-device.tsx";
-import { deviceConfigQuery } from "./device-config.ts";
+import { DeviceMenu } from "./device-menu.tsx";
 
 export function DevicesSection({ network }: { network: PrivateNetwork }) {
   const devices = useQuery(networkDevicesQuery(network.id));
@@ -55,10 +49,8 @@ interface DeviceTableProps {
 }
 
 function DeviceTable({ network, devices }: DeviceTableProps) {
-  const canChange = useHasRole("member");
   const columns: Column<Device>[] = [
     { title: "Name", render: (device) => <DeviceName device={device} /> },
-    { title: "Address", render: ({ assigned_ip: address }) => <code>{address}</code> },
     { title: "State", render: (device) => <DeviceState device={device} /> },
     {
       title: "Sent",
@@ -75,12 +67,8 @@ function DeviceTable({ network, devices }: DeviceTableProps) {
     {
       title: "Actions",
       isTitleHidden: true,
-      render: (device) => (
-        <div className="actions device-actions">
-          {network.server_public_key !== null && <ConfigButton network={network} device={device} />}
-          {canChange && <RemoveButton network={network} device={device} />}
-        </div>
-      ),
+      align: "end",
+      render: (device) => <DeviceMenu network={network} device={device} />,
     },
   ];
   return (
@@ -95,10 +83,14 @@ function DeviceTable({ network, devices }: DeviceTableProps) {
   );
 }
 
-function DeviceName({ device: { name, endpoint } }: { device: Device }) {
+function DeviceName({ device }: { device: Device }) {
+  const { name, assigned_ip: address, endpoint } = device;
   return (
     <>
       <bdi>{name}</bdi>
+      <Detail>
+        <code>{address}</code>
+      </Detail>
       {endpoint !== null && <Detail>from {endpoint}</Detail>}
     </>
   );
@@ -140,72 +132,5 @@ function NoHandshakeHelp() {
         <li>The configuration is newer than the server's key. If not, add the device again.</li>
       </ol>
     </details>
-  );
-}
-
-interface DeviceProps {
-  network: PrivateNetwork;
-  device: Device;
-}
-
-function ConfigButton({ network, device }: DeviceProps) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <>
-      <Button
-        kind="quiet"
-        aria-label={`Show the configuration of ${device.name}`}
-        onClick={() => setOpen(true)}
-      >
-        Configuration
-      </Button>
-      <OpenDialog
-        isOpen={isOpen}
-        onClose={() => setOpen(false)}
-        title={`Configuration of ${device.name}`}
-        width="wide"
-      >
-        <p>
-          The private key is only on the device, so it can't be shown here. If it is lost, remove
-          the device and add it again.
-        </p>
-        <DeviceConfig network={network} device={device} />
-        <div className="actions">
-          <Button onClick={() => setOpen(false)}>Close</Button>
-        </div>
-      </OpenDialog>
-    </>
-  );
-}
-
-function DeviceConfig({ network, device }: DeviceProps) {
-  return (
-    <QueryContent query={useQuery(deviceConfigQuery(network.id, device.id))} lines={8}>
-      {(config) => <CodeBlock label={`Configuration of ${device.name}`}>{config}</CodeBlock>}
-    </QueryContent>
-  );
-}
-
-function RemoveButton({ network, device }: DeviceProps) {
-  const queries = useQueryClient();
-  return (
-    <ConfirmButton
-      button={{ kind: "quiet", children: "Remove", "aria-label": `Remove ${device.name}` }}
-      title="Remove the device?"
-      submit="Remove"
-      onSubmit={async () => {
-        await call("DELETE", `/private-networks/${network.id}/devices/${device.id}`);
-        await queries.invalidateQueries(networkDevicesQuery(network.id));
-        notify(`${device.name} was removed.`);
-      }}
-    >
-      <p>
-        The WireGuard server refuses <strong>{device.name}</strong> within seconds if its agent runs
-        with <code>--apply</code>. Otherwise, run this on the server:
-      </p>
-      <CodeBlock label="Command that removes the peer">
-        {`wg set INTERFACE peer ${device.public_key} remove`}
-      </CodeBlock>
-    </ConfirmButton>
   );
 }

@@ -68,7 +68,7 @@ export function RequestActions({ request, onReplayed }: RequestActionsProps) {
             <Button
               kind={permission === "allowed" ? "primary" : "plain"}
               isBusy={isReplaying}
-              disabled={isReplaying || isLoading}
+              disabled={isLoading}
               onClick={replayUnchanged}
             >
               {isReplaying ? "Replaying…" : "Replay"}

@@ -61,7 +61,7 @@ export function RequestSummary({ request, actions }: RequestSummaryProps) {
             <RelativeTime timestamp={request.timestamp} />
           </span>
         </Fact>
-        <Fact name="Visitor">{request.client_ip}</Fact>
+        {request.client_ip !== "" && <Fact name="Visitor">{request.client_ip}</Fact>}
         <Fact name="Request">{formatBytes(request.request_size)}</Fact>
         <Fact name="Response">{formatBytes(request.response_size)}</Fact>
       </Facts>

@@ -14,7 +14,7 @@ export function TimingBar({ request }: { request: CaptureDetail }) {
     <div className="timing">
       <div className="timing-bar" aria-hidden="true">
         <div className="timing-wait" style={{ width: `${share}%` }} />
-        <div className="timing-transfer" />
+        {transferMs > 0 && <div className="timing-transfer" />}
       </div>
       <ul className="timing-legend">
         <li className="timing-wait-label">First byte after {formatMs(waitMs)}</li>

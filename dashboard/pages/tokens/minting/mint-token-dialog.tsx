@@ -176,7 +176,7 @@ function ScopeFields({ project }: { project: string | undefined }) {
           />
           <TextField
             name="bandwidthLimitMbps"
-            label="Bandwidth per tunnel (Mbit/s)"
+            label="Mbit/s per tunnel"
             type="number"
             min={1}
             step={1}

@@ -6,6 +6,7 @@ import { useHasRole } from "../../../app/roles.ts";
 import { Button } from "../../../ui/button.tsx";
 import { notify, notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { Menu, MenuItem, MenuLink, MenuSeparator } from "../../../ui/menu.tsx";
+import { copyText } from "../../../ui/text/clipboard.ts";
 import { getAddress } from "../agent-command.ts";
 import { useTunnelControls } from "../use-tunnel-controls.ts";
 
@@ -15,7 +16,7 @@ export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
   const canChange = useHasRole("member");
   const state = getTunnelState(tunnel);
   async function copy(): Promise<void> {
-    await navigator.clipboard.writeText(getAddress(tunnel));
+    await copyText(getAddress(tunnel));
     notify("The address was copied.");
   }
   return (

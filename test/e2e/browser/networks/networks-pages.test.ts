@@ -15,6 +15,7 @@ import { RelayLink } from "../../../harness/server/relay-link.ts";
 import { findPageProblems } from "../../../harness/browser/page-checks.ts";
 import {
   answerDialog,
+  chooseAction,
   clickButton,
   getDialog,
   getSection,
@@ -155,7 +156,7 @@ test("a new device gets a configuration whose private key the server never sees"
   for (const text of ["10.88.0.2", "1.23 MB", "7.65 MB", "203.0.113.7:51820"]) {
     await row.getByText(text).waitFor();
   }
-  await clickButton(page, "Show the configuration of laptop");
+  await chooseAction(page, "laptop", "Show the configuration…");
   await page.getByText("PrivateKey = <PASTE_CLIENT_PRIVATE_KEY>").waitFor();
   await answerDialog(page, "Close");
 });
@@ -184,7 +185,7 @@ test("a device that has not connected is explained, and is removed after a confi
   await devices.getByText("no handshake yet").waitFor();
   await devices.getByText("What to check when a device has no handshake").click();
   await devices.getByText("allows outgoing UDP").waitFor();
-  await devices.getByRole("button", { name: /^Remove <b>tablet/ }).click();
+  await chooseAction(page, "<b>tablet</b>", "Remove…");
   await answerDialog(page, "Remove");
   await devices.getByText("There are no devices yet.").waitFor();
 });
@@ -214,10 +215,10 @@ test("viewers see the state, and no buttons that the API would refuse", async ()
   const page = await openNetwork(viewer, network);
   await getSection(page, "Devices").getByText("kiosk").waitFor();
   const buttons = await page.getByRole("main").getByRole("button").allTextContents();
-  expect(buttons.filter((text) => text !== "Copy")).toEqual([
-    "Configuration",
-    "Show configuration",
-  ]);
+  expect(buttons.filter((text) => text !== "Copy")).toEqual(["⋯", "Show configuration"]);
+  await clickButton(page, "Actions for kiosk");
+  await page.getByRole("menuitem", { name: "Show the configuration…" }).waitFor();
+  expect(await page.getByRole("menuitem").count()).toBe(1);
 });
 
 test("a list of 100 networks asks only for the devices of those on the screen", async () => {

@@ -70,12 +70,13 @@ test.each([
   [375, "/tunnels", 128],
   [375, "/networks", 128],
   [375, "/receivers", 128],
-])(
+  [375, "/networks/:id", 96],
+] as const)(
   "on a screen of %d pixels the table of %s fits, and what its rows are about is readable",
   async (width, path, nameMin) => {
     const page = await pages.openAs(organization.owner.email);
     await page.setViewportSize({ width, height: 800 });
-    await page.goto(pages.origin + path);
+    await page.goto(pages.origin + organization.getPath(path));
     await waitForContent(page);
     const [name, hidden] = await page.evaluate<[number, number]>(`(() => {
       const frame = document.querySelector(".table-frame");

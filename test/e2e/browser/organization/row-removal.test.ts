@@ -121,15 +121,15 @@ test("a removed device passes the focus on; a receiver that is deleted on its ow
   const receiver = await createReceiver(owner, "generic_hmac_sha256", "orders");
   const page = await pages.openAs(owner.email, `/networks/${id}`);
   // The focus stays where the user has put it when another row disappears.
-  await page.getByRole("button", { name: "Remove watch" }).focus();
+  await page.getByRole("button", { name: "Actions for watch" }).focus();
   await page.getByRole("button", { name: "Add a device" }).focus();
   await owner.delete(`/private-networks/${id}/devices/${device.id}`);
   await page.getByRole("row", { name: "watch" }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Add a device" }).and(page.locator(":focus")).waitFor();
 
-  await clickButton(page, "Remove tablet");
+  await chooseAction(page, "tablet", "Remove…");
   await answerDialog(page, "Remove");
-  await waitForFocus(page, '[aria-label="Show the configuration of phone"]');
+  await waitForFocus(page, '[aria-label="Actions for phone"]');
 
   await goTo(page, `/receivers/${receiver.id}`);
   await clickButton(page, "Delete");

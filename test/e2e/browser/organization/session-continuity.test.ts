@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { ACCESS_TOKEN_SECONDS } from "../../../../protocol/limits.ts";
 import { mintToken, newEmail, startApi } from "../../../harness/server/api.ts";
+import { findAccessibilityProblems } from "../../../harness/browser/page-checks.ts";
 import { getSection, signIn, usePages } from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
@@ -32,6 +33,21 @@ test("signing out in one tab signs out all of them, and signing in continues all
   await getSection(other, "Events").getByRole("listitem").first().waitFor();
   await inspector.getByText(/^Live/).waitFor();
   expect(other.url()).toBe(`${pages.origin}/audit?range=24h`);
+});
+
+test("a page says that it loads while a slow server has not answered", async () => {
+  const { email } = await pages.api.owner();
+  const page = await pages.openAs(email, "/members");
+  const answered = Promise.withResolvers<void>();
+  await page.route("**/auth/me", async (route) => {
+    await answered.promise;
+    await route.continue();
+  });
+  await page.reload();
+  await page.getByRole("status", { name: "Loading" }).waitFor();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  answered.resolve();
+  await getSection(page, "Members").getByText(email).waitFor();
 });
 
 test("when the session has ended, each tab says so", async () => {

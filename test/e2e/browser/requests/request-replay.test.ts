@@ -36,6 +36,9 @@ test("replays that the tunnel does not allow are allowed beside the request; the
   await allow.waitFor();
   expect(await page.getByRole("button", { name: "Replay", exact: true }).count()).toBe(0);
   await allow.click();
+  // It replaces the button that had the focus.
+  const replayButton = page.getByRole("button", { name: "Replay", exact: true });
+  await replayButton.and(page.locator(":focus")).waitFor();
   captured.origin.requests.length = 0;
   await clickButton(page, "Replay");
   const replay = getSection(page, "Replay");
@@ -161,6 +164,31 @@ test("keys replay, edit and copy the active request of the list", async () => {
     ["POST", "/listed?page=2", '{"order":1}'],
     ["PUT", "/listed?page=2", '{"order":1}'],
   ]);
+});
+
+test("a command is copied while it loads, as Safari requires; a refusal of the browser says so", async () => {
+  const id = await capture("/copied", json({ order: 1 }));
+  const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
+  const copy = page.getByRole("button", { name: "Copy as curl" });
+  await copy.waitFor();
+  const copying = Promise.withResolvers<void>();
+  await page.exposeFunction("reportCopy", copying.resolve);
+  await page.evaluate(`{
+    const { write } = navigator.clipboard;
+    navigator.clipboard.write = (items) => (reportCopy(), write.call(navigator.clipboard, items));
+  }`);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.route("**/curl", async (route) => {
+    await copying.promise;
+    await route.continue();
+  });
+  await copy.click();
+  await page.getByText("The curl command was copied.").waitFor();
+  expect(await page.evaluate("navigator.clipboard.readText()")).toContain("/copied");
+
+  await page.context().clearPermissions();
+  await copy.click();
+  await page.getByText("The browser did not let this page copy.").first().waitFor();
 });
 
 test("a request without its headers says so, and can't be replayed or copied; a response without them is not compared", async () => {

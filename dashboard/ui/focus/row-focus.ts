@@ -3,6 +3,7 @@
  * of the list. Otherwise it would be lost, and a keyboard or a screen reader would start again at the top of the page.
  */
 import { useLayoutEffect, useRef, type RefObject } from "react";
+import { focusFirst, isFocusLost } from "./lost-focus.ts";
 
 /** The row with which the user works: it has the focus, or opened the dialog that has it. */
 let activeRow: HTMLElement | null = null;
@@ -42,17 +43,12 @@ function moveFocusFrom(row: HTMLElement): void {
   const list = row.closest("section");
   // An open dialog keeps the focus from everything outside of it, so this waits until the dialog has closed too.
   setTimeout(() => {
-    const isLost = document.activeElement === null || document.activeElement === document.body;
-    if (!isLost) return;
-    const targets = [
+    if (!isFocusLost()) return;
+    focusFirst([
       ...neighbors.map((each) => findControl(each)),
       list?.querySelector<HTMLElement>("h2"),
       document.querySelector<HTMLElement>("main h1"),
-    ];
-    const target = targets.find((each) => each?.isConnected);
-    if (!target) return;
-    if (/^H\d$/.test(target.tagName)) target.tabIndex = -1;
-    target.focus();
+    ]);
   });
 }
 
