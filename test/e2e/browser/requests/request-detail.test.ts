@@ -37,6 +37,7 @@ test("headers are filtered and copied, cookies and queries are split, and secret
   expect(new URL(page.url()).searchParams.get("request_headers")).toBe("VALUE-3");
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await clickButton(page, "Copy the value of x-3");
+  await page.getByRole("button", { name: "Copied", exact: true }).waitFor();
   expect(await page.evaluate("navigator.clipboard.readText()")).toBe("value-3");
   await clickButton(page, "Copy as curl");
   await page.getByText("The curl command was copied.").waitFor();
