@@ -156,6 +156,27 @@ const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: str
     advice: "Otherwise choose another name with --subdomain or --url, or stop the other agents.",
   },
   {
+    reason: "quota_exceeded",
+    message: /^\d+ agents serve this tunnel already$/,
+    advice: "Stop another agent of the pool first.",
+  },
+  {
+    reason: "quota_exceeded",
+    message: /^An organization can have at most \d+ tunnels /,
+    advice: "Delete tunnels that are not needed: underpass tunnels delete NAME",
+  },
+  {
+    reason: "quota_exceeded",
+    message: /^An organization can make at most /,
+    advice: "Run the command again later, or use a tunnel that exists already.",
+  },
+  {
+    reason: "quota_exceeded",
+    message: /share of the relay's ports$/,
+    advice:
+      "Use a TCP tunnel that has a port already, or delete one; its port may count for another 24 hours: underpass tunnels delete NAME",
+  },
+  {
     reason: "invalid_request",
     message: /port ranges? of the relay/,
     advice: "Choose another port with --remote-port, or leave it out for a free one.",
