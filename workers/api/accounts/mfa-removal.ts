@@ -75,7 +75,7 @@ mfaRemoval.openapi(
     const tokenHash = await sha256Hex(c.req.valid("json").token);
     const email = await findRemovalEmail(db, tokenHash);
     if (email === null) throw invalidLink();
-    const mail = await toOutboxMail(config, secondFactorMail(email, false, config));
+    const mail = await toOutboxMail(config, secondFactorMail(email, "off", config));
     const outcome = await completeRemoval(db, { tokenHash, mail, ip });
     switch (outcome) {
       case "removed":
