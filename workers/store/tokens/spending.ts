@@ -70,7 +70,7 @@ interface OverBudget {
   id: string;
   nonce: string;
   orgId: string;
-  /** Whether the organization has spent its own budget, which ends all of its tokens. */
+  /** Whether the organization has spent its own budget: then none of its tokens may serve. */
   isOrganizationOver: boolean;
 }
 
