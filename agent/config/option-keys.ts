@@ -3,6 +3,9 @@
 /** Names that differ from those of the command line: they read better for a value that is written down. */
 const KEYS: Partial<Record<string, string>> = { "policy-file": "policy", header: "headers" };
 
+/** Where a tunnel's options are set. Messages name options as they are written there. */
+export type OptionSource = "command_line" | "file";
+
 /** `--host-header` is `host_header` in the file. */
 export function toKey(option: string): string {
   return KEYS[option] ?? option.replaceAll("-", "_");

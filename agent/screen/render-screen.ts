@@ -195,7 +195,12 @@ function formatGates(tunnels: readonly TunnelView[], width: number): HeadLine[] 
     const visitors = gates && describeGates(gates);
     if (!visitors) return [];
     const prefix = tunnels.length === 1 ? "" : `${name}: `;
-    return [{ visitors: prefix + visitors, unchanged: describeUnchangedGates(gates, name !== "") }];
+    return [
+      {
+        visitors: prefix + visitors,
+        unchanged: describeUnchangedGates(gates, name === "" ? "command_line" : "file"),
+      },
+    ];
   });
   const toLines = (label: string, text: string, isOptional: boolean): HeadLine[] =>
     formatMessage(label, text, width).map((line) => ({ line, isOptional }));

@@ -217,7 +217,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     if (code === CLOSE.tunnel_stopped) return this.#waitForStart(explanation);
     if (this.#state === "online") this.emit("disconnected", explanation);
     this.#state = "connecting";
-    const inMs = wire.isRefused
+    const inMs = wire.isConnectionRefused
       ? getRefusedDelayMs(this.#failures)
       : getRetryDelayMs(code, this.#failures);
     this.#failures += 1;
