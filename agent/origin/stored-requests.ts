@@ -1,6 +1,6 @@
 /**
- * The latest requests as visitors sent them, in memory only, so that they can be sent to the local server again. Nothing is stored
- * unless an output of the agent can replay requests.
+ * The latest requests as visitors sent them, in memory only, so that they can be sent to the local server again.
+ * Nothing is stored unless an output of the agent can replay requests.
  */
 import { headerPairs } from "../../shared/raw-headers.ts";
 import type { RequestReport } from "../library/types.ts";

@@ -1,4 +1,7 @@
-/** The events that several commands print: a connection was lost, is retried, and is back; a tunnel was stopped, or has other gates. */
+/**
+ * The events that several commands print: a connection was lost, is retried, and is back; a tunnel was stopped, or has
+ * other gates.
+ */
 import { nameKeys, type OptionSource } from "../config/option-keys.ts";
 import { describeGates, describeUnchangedGates, type TunnelGates } from "../gates/tunnel-gates.ts";
 import { printJson, type EventPrinter, type Level } from "./output.ts";

@@ -1,7 +1,8 @@
 /**
- * The body of a request as it is forwarded to workerd. workerd refuses extensions of chunks, could read trailers differently, and
- * serves no other connection while it reads chunks that have arrived: hundreds of thousands of one byte take it seconds. So
- * the data of all chunks that arrive together is forwarded as one chunk, without extensions and trailers.
+ * The body of a request as it is forwarded to workerd. workerd refuses extensions of chunks, could read trailers
+ * differently, and serves no other connection while it reads chunks that have arrived: hundreds of thousands of one
+ * byte take it seconds. So the data of all chunks that arrive together is forwarded as one chunk, without extensions
+ * and trailers.
  */
 import { createBodyReader, type BodyLength, type BodyReader } from "./message-body.ts";
 

@@ -13,8 +13,8 @@ export const HEAD_MAX_FIELDS = 256;
 export const QUERY_MAX_PARAMETERS = 4_096;
 
 /**
- * workerd's `cfBlobHeader`: the header whose JSON workerd reports as `request.cf`, with the address of the visitor. workerd takes it from every
- * request on its socket, so a visitor's own header of this name is removed.
+ * workerd's `cfBlobHeader`: the header whose JSON workerd reports as `request.cf`, with the address of the visitor.
+ * workerd takes it from every request on its socket, so a visitor's own header of this name is removed.
  */
 export const CF_BLOB_HEADER = "underpass-connection";
 

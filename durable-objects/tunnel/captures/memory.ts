@@ -14,7 +14,10 @@ export const LARGE_HEADS = { burst: 64, refillMs: 1_000 };
 /** Larger bodies are cut to this size while few tokens are left (`WRITE_RESERVE_BYTES.largeBody`). */
 export const SMALL_BODY_MAX_BYTES = 16 * 1024;
 const MEBIBYTE = 1024 * 1024;
-/** A token is a byte. The burst covers large bodies that fill a tunnel's storage once; after it, 2 MiB a second are for everything. */
+/**
+ * A token is a byte. The burst covers large bodies that fill a tunnel's storage once; after it, 2 MiB a second are for
+ * everything.
+ */
 export const WRITTEN_BYTES = { burst: 80 * MEBIBYTE, refillMs: 1_000 / (2 * MEBIBYTE) };
 /**
  * How many tokens each part of a capture leaves to those below it: when there are fewer, the part is not stored. The rest of a
@@ -30,7 +33,10 @@ export const WRITE_RESERVE_BYTES = {
   head: 0,
 };
 
-/** Stored when half of the tokens are used up: a tunnel without traffic leaves the memory, and would begin with a full bucket. */
+/**
+ * Stored when half of the tokens are used up: a tunnel without traffic leaves the memory, and would begin with a full
+ * bucket.
+ */
 const WRITTEN_KEY = "captures-written";
 
 type Storage = Pick<DurableObjectStorage, "kv" | "put">;
@@ -95,7 +101,10 @@ export class CaptureMemory {
     return this.#refill().tokens - this.#heldBytes > WRITE_RESERVE_BYTES[part];
   }
 
-  /** Takes a token for each written byte. There may be fewer tokens than bytes; the next captures then lack parts for longer. */
+  /**
+   * Takes a token for each written byte. There may be fewer tokens than bytes; the next captures then lack parts for
+   * longer.
+   */
   countWritten(bytes: number): void {
     const { tokens, atMs } = this.#refill();
     this.#written = { tokens: Math.max(-WRITTEN_BYTES.burst, tokens - bytes), atMs };

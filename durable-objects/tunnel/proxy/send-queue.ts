@@ -1,6 +1,7 @@
 /**
- * The messages that were sent on a WebSocket and not read yet. `send` never waits, and no event says that the peer has read. A front proxy
- * acknowledges it. Otherwise, where the platform reports the length of its queue, that is checked until it is short again.
+ * The messages that were sent on a WebSocket and not read yet. `send` never waits, and no event says that the peer has
+ * read. A front proxy acknowledges it. Otherwise, where the platform reports the length of its queue, that is checked
+ * until it is short again.
  */
 import type { Acknowledgement } from "../../../protocol/acknowledgements.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";

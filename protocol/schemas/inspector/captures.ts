@@ -181,7 +181,8 @@ export interface ReplayChanges {
 }
 
 /**
- * `cut`: the stored body is not complete, and no other was given. `head_cut`: the headers were not stored. `not_replayable`: a WebSocket.
+ * `cut`: the stored body is not complete, and no other was given. `head_cut`: the headers were not stored.
+ * `not_replayable`: a WebSocket.
  */
 export type ReplayRefusal =
   | "not_found"

@@ -18,7 +18,10 @@ import {
 import type { OpenWebSocket, WebSocketOptions } from "./open-web-socket.ts";
 import { VisitorFrames, type VisitorFramesEvents } from "./visitor-frames.ts";
 
-/** Pongs that wait for the end of a frame or for a visitor who does not read. Then only the newest are sent (RFC 6455 §5.5.3). */
+/**
+ * Pongs that wait for the end of a frame or for a visitor who does not read. Then only the newest are sent (RFC 6455
+ * §5.5.3).
+ */
 const PONGS_MAX = 64;
 
 export interface VisitorWebSocketOptions extends WebSocketOptions {

@@ -1,4 +1,7 @@
-/** /projects: namespaces of tunnels. The subdomain of a tunnel in a project ends with the slug; a token can be restricted to one project. */
+/**
+ * /projects: namespaces of tunnels. The subdomain of a tunnel in a project ends with the slug; a token can be
+ * restricted to one project.
+ */
 import { z } from "zod";
 import { toLabelPattern } from "../../../protocol/names.ts";
 import {

@@ -62,7 +62,10 @@ export function getTunnelExpiry(
   return new Date(now.getTime() + seconds * 1000);
 }
 
-/** The requested expiry, limited by the maximum for all tunnels but not by the plan. A better plan never extends a tunnel beyond it. */
+/**
+ * The requested expiry, limited by the maximum for all tunnels but not by the plan. A better plan never extends a
+ * tunnel beyond it.
+ */
 export function getRequestedExpiry(requestedSeconds: number | undefined, now: Date): Date | null {
   if (requestedSeconds === undefined) return null;
   return new Date(now.getTime() + Math.min(requestedSeconds, TUNNEL_TTL_MAX_SECONDS) * 1000);

@@ -74,7 +74,10 @@ interface OverBudget {
   isOrganizationOver: boolean;
 }
 
-/** @returns the tokens for which the condition holds and that have spent their budget, their master key's or their organization's. */
+/**
+ * @returns the tokens for which the condition holds and that have spent their budget, their master key's or their
+ * organization's.
+ */
 async function findOverBudget(reader: Reader, condition: SQL | undefined): Promise<OverBudget[]> {
   const capped = await reader
     .select({

@@ -229,7 +229,10 @@ async function lockToken(
   return token.createdBy === actor.userId || canRevokeOthers ? token : "not_yours";
 }
 
-/** Revokes the organization's tokens for which the condition holds, or all, and the tokens that master keys among them minted. */
+/**
+ * Revokes the organization's tokens for which the condition holds, or all, and the tokens that master keys among them
+ * minted.
+ */
 export async function revokeTokens(
   change: UnitOfWork,
   actor: OrganizationActor,
