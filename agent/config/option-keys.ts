@@ -1,4 +1,4 @@
-/** What the options of the command line are called in underpass.yml. */
+/** The names of command-line options in underpass.yml. */
 
 /** Names that differ from those of the command line: they read better for a value that is written down. */
 const KEYS: Partial<Record<string, string>> = { "policy-file": "policy", header: "headers" };

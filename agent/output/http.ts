@@ -1,4 +1,4 @@
-/** What `underpass http` prints: JSON for programs, and lines for logs; tunnel-screen.ts has the screen. */
+/** The output of `underpass http`: JSON for programs, and lines for logs. tunnel-screen.ts has the screen. */
 import { describeMaintenance } from "../gates/tunnel-gates.ts";
 import type { Target } from "../origin/target.ts";
 import type { HttpTunnel } from "../tunnel/http-tunnel.ts";

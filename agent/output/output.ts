@@ -1,4 +1,4 @@
-/** What the outputs of all commands share: JSON for programs, lines for logs, and why a command ended. */
+/** Prints for all commands: JSON for programs, lines for logs, and why a command ended. */
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import {
   escapeControls,
@@ -103,7 +103,7 @@ export function printRejectionLines(
   if (rejection) printError(formatRejection(rejection, advice));
 }
 
-/** What the user can do about a rejection, by its reason. */
+/** The next step of the user after a rejection, by its reason. */
 export type Advice = Readonly<Record<string, string>>;
 
 /** For the reasons that do not depend on the command. */

@@ -1,4 +1,4 @@
-/** What `underpass tcp` prints: JSON for programs, and lines for logs; tunnel-screen.ts has the screen. */
+/** The output of `underpass tcp`: JSON for programs, and lines for logs. tunnel-screen.ts has the screen. */
 import { formatConnectCommand } from "../tcp/connect-command.ts";
 import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";

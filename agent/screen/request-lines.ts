@@ -123,7 +123,7 @@ function getStatus({ kind, status, problem }: RequestEntry["report"]): {
   };
 }
 
-/** What follows the path, longest first. */
+/** @returns the notes that may follow the path, the longest first. */
 function getNotes({ report, isOpen, isReplay, closedAtMs }: RequestEntry): string[] {
   const { problem, kind, messages } = report;
   if (problem !== undefined) return [`  ${escapeControls(problem)}`];

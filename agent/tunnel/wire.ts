@@ -99,12 +99,12 @@ interface WireOptions {
   getPool?: (() => Hello["pool"]) | undefined;
 }
 
-/** What a stream of a request needs of its wire. */
+/** The part of the wire that the stream of a request uses. */
 export type StreamWire = Pick<Wire, "windows" | "send" | "finish" | "reset">;
 
 export class Wire {
   windows = new SendWindows(0, 0);
-  /** What the tunnel supports, from its welcome. */
+  /** The capabilities of the tunnel, from its welcome. */
   tunnelCapabilities: string[] = [];
   readonly #socket: WebSocket;
   readonly #events: WireEvents;

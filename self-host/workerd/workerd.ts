@@ -40,7 +40,7 @@ export interface Workerd {
   probeSocket: string;
   /** The path for a socket on which the front proxy answers with its metrics. */
   frontMetricsSocket: string;
-  /** What the Worker knows of all tenants together, as JSON. */
+  /** The Worker's metrics of all tenants together, as JSON. */
   requestMetrics(): Promise<string>;
   /** Notifies the agents and waits for requests in flight. */
   drain(): Promise<void>;

@@ -33,7 +33,7 @@ interface Source {
   returnShare: (share: Share) => void;
 }
 
-/** What one holder has reserved of the memory of its source. */
+/** The part of its source's memory that one holder has reserved. */
 export class MemoryReservation {
   readonly #source: Source;
   #share: Share | undefined;

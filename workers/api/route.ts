@@ -1,4 +1,4 @@
-/** What every route of the API uses: its context, its definition, and the errors that many routes throw. */
+/** The context and the definition of a route of the API, and the errors that many routes throw. */
 import { createRoute, OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { waitUntil } from "cloudflare:workers";
 import type { Context, MiddlewareHandler } from "hono";

@@ -1,4 +1,4 @@
-/** What `underpass tunnels` prints for people. */
+/** The output of `underpass tunnels` for people. */
 import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { formatExpiry } from "../format/format-relative-time.ts";

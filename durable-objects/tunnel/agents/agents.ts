@@ -36,7 +36,7 @@ const REFUSALS_REPORT_MS = 2_000;
 type OnDisconnected = (willReturn: boolean) => void;
 
 export class Agents {
-  /** What the whole tunnel buffers, whichever agents serve it. */
+  /** The bytes that the whole tunnel buffers, whichever agents serve it. */
   readonly buffered = new BufferedBytes();
   readonly #ctx: DurableObjectState;
   readonly #onDisconnected: OnDisconnected;
@@ -190,7 +190,7 @@ export class Agents {
     this.#sendStatus(access);
   }
 
-  /** The agent connects to as many objects. */
+  /** The agents then connect to as many objects as the tunnel has shards. */
   onShardCountChanged(): void {
     const shards = this.#getShardCount();
     for (const link of this.#serving) link.setShardCount(shards);

@@ -50,12 +50,12 @@ export class SendQueue {
     this.#isAcknowledged = isAcknowledged;
   }
 
-  /** Payload. 0 where it is not known. */
+  /** The payload in the queue. 0 where it is not known. */
   get bytes(): number {
     return this.#isAcknowledged ? this.#unacknowledgedBytes : (this.#socket.bufferedAmount ?? 0);
   }
 
-  /** What the messages hold in memory, approximately; nothing while the queue is short. */
+  /** About how much memory the messages take; 0 while the queue is short. */
   get heldBytes(): number {
     return this.isLong || this.#isLast ? this.#length : 0;
   }

@@ -55,7 +55,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   readonly #toAgent: PacedQueue;
   readonly #toVisitor: PacedQueue;
-  /** What the platform has queued for the visitor. */
+  /** The messages that the platform has queued for the visitor. */
   readonly #sendQueue: SendQueue;
   /** Bytes of the agent's frames that wait for the pacer. */
   #pacedBytes = 0;

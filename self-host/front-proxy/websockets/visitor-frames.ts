@@ -41,7 +41,7 @@ export class VisitorFrames implements FrameHandler {
   #messageBytes = 0;
   /** The payload of a control frame, unmasked, so far. */
   #control: Buffer[] = [];
-  /** What goes on to the server of the bytes that are being read. */
+  /** The parts of the bytes that are being read that go on to the server. */
   #pieces: Uint8Array[] = [];
   /** Where the current frame begins in `#pieces`; undefined when a part of it has gone on already. */
   #frameStart: number | undefined;

@@ -118,7 +118,7 @@ export function mintMasterKey(
   });
 }
 
-/** What a presented token claims. */
+/** The claims of a presented token. */
 export interface PresentedToken {
   orgId: string;
   nonce: string;
