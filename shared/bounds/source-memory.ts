@@ -43,7 +43,7 @@ export class MemoryReservation {
     this.#source = source;
   }
 
-  /** @returns false when the source may not hold so much more. Then nothing is reserved any more. */
+  /** @returns false when the source may not hold as much more. Then nothing is reserved any more. */
   resize(bytes: number): boolean {
     const added = bytes - this.#bytes;
     if (added === 0) return true;

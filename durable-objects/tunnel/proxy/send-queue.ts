@@ -8,9 +8,9 @@ import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** A queue up to this length counts as empty: the next message need not wait. */
 export const QUEUE_SHORT_BYTES = 16 * 1024;
-/** The same of messages, where they are acknowledged. */
+/** The same for the number of messages, where they are acknowledged. */
 const QUEUE_SHORT_MESSAGES = 128;
-/** What a message that waits costs beside its payload: empty ones must not be free. workerd needs about twice as much. */
+/** The cost of a waiting message beside its payload, so that empty ones count too. workerd needs about twice as much. */
 export const MESSAGE_OVERHEAD_BYTES = 512;
 /** The first check of a long queue comes after this time, each further one later by as much again, up to the maximum. */
 const CHECK_MIN_MS = 1;
