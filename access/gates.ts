@@ -49,7 +49,7 @@ export function hasSlowGate({ basicAuth, identity, jwt }: Gates): boolean {
   return basicAuth !== null || identity !== null || jwt !== null;
 }
 
-/** What an agent shows about its tunnel. @param jwt of the policy. */
+/** @param jwt of the policy. @returns the gates that the tunnel's agent shows to its user. */
 export function getGateNames(
   { allowedCidrs, basicAuth, identityGate, policy }: AccessSettings,
   { jwt }: Pick<PolicyEffects, "jwt">,

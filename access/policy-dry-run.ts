@@ -1,5 +1,5 @@
 /**
- * What a traffic policy would have done with captured requests. A capture does not contain everything that the actions
+ * Evaluates a traffic policy on captured requests. A capture does not contain everything that the actions
  * read, so a decision can be unknown.
  */
 import { STATUS_BY_CODE, type ErrorCode } from "../protocol/errors.ts";

@@ -1,11 +1,11 @@
-/** What the errors of Node.js and of libraries mean, in a sentence that says what to do next. */
+/** Explains errors of Node.js and of libraries, in a sentence that says what to do next. */
 import { findCloseName } from "../protocol/wire/close-codes.ts";
 import { formatHostAndPort } from "../shared/hosts.ts";
 
 /** The only sign that ws gives of a handshake that took longer than its option `handshakeTimeout`. */
 export const HANDSHAKE_TIMEOUT_MESSAGE = "Opening handshake has timed out";
 
-/** What Node.js adds to the errors of sockets, name look-ups and files. */
+/** Fields that Node.js adds to the errors of sockets, name look-ups and files. */
 interface SystemError extends Error {
   code?: string;
   /** The name whose look-up failed. */

@@ -8,7 +8,7 @@ export class UsageError extends Error {
   override name = "UsageError";
 }
 
-/** What a shell offers for a value: names of files or directories, or these words. */
+/** The completions that a shell offers for a value: names of files or directories, or these words. */
 export type ValueCompletion = "file" | "directory" | readonly string[];
 
 /** One row of a command's table of options, from which parsing, validation, help and completion derive. */

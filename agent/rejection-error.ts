@@ -4,7 +4,7 @@ export class RejectionError extends Error {
   static override readonly name = "Rejected";
   override name = "Rejected";
   readonly reason: string;
-  /** What its user does when the server did not accept the token; undefined for other reasons. */
+  /** The next step of the user when the server did not accept the token; undefined for other reasons. */
   readonly renewal: string | undefined;
 
   constructor(reason: string, explanation: string, renewal?: string) {

@@ -10,7 +10,10 @@ export class SettingsError extends Error {
   override name = "SettingsError";
 }
 
-/** The server or the token file that an option names, or the token of the environment, can't be used: exit code 2. Programs see any other `SettingsError`. */
+/**
+ * The server or the token file that an option names, or the token of the environment, can't be used: exit code 2.
+ * Programs see any other `SettingsError`.
+ */
 export class InputError extends SettingsError {
   static override readonly name = "SettingsError";
 }

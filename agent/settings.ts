@@ -11,7 +11,10 @@ import { getErrorMessage } from "./error-message.ts";
 import { UsageError } from "./options.ts";
 import { DEFAULT_SERVER, InputError, MissingTokenError, SettingsError } from "./settings-error.ts";
 
-/** A capability token in base64, for machines whose secrets are environment variables. It has no option: arguments are public. */
+/**
+ * A capability token in base64, for machines whose secrets are environment variables. It has no option: arguments are
+ * public.
+ */
 export const TOKEN_VARIABLE = "UNDERPASS_TOKEN";
 
 const CREDENTIALS_FILE = "credentials.json";

@@ -18,7 +18,10 @@ import { Watchers } from "./organization/watchers.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
 const TUNNEL_CALLS_MAX_CONCURRENT = 64;
-/** How often the database is asked whether watchers' sessions are still valid. Code that ends a session also notifies this object. */
+/**
+ * How often the database is asked whether watchers' sessions are still valid. Code that ends a session also notifies
+ * this object.
+ */
 const WATCH_SESSION_CHECK_MS = 15 * MINUTE_MS;
 /** When that is tried again after the database was unavailable. */
 export const WATCH_SESSION_RETRY_MS = MINUTE_MS;

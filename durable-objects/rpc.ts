@@ -78,13 +78,13 @@ export interface CaptureBatch {
   missed: number;
 }
 
-/** What a watcher was authorized with. */
+/** The credential with which a watcher was authorized. */
 export interface WatcherCredential {
   /** The id of a session, or of a capability token. */
   credentialId: string;
 }
 
-/** What the agents of one capability token have carried for this tunnel in a month, in totals. */
+/** The total traffic of one capability token's agents for this tunnel in a month. */
 export interface TokenUsage {
   tokenNonce: string;
   /** `2026-11` */

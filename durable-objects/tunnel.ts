@@ -229,7 +229,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     return this.#parts.captureReader.breakDown(sinceMs, maxRequests);
   }
 
-  /** What a policy would have done with the newest captures. It is not saved. */
+  /** Evaluates a policy on the newest captures, without saving it. */
   dryRunPolicy(request: DryRunRequest): ReturnType<typeof dryRunPolicy> {
     return dryRunPolicy(request, this.#parts.captureReader, this.#parts.access.currentSettings);
   }

@@ -12,10 +12,10 @@ export const ACKNOWLEDGED_HEADER = "underpass-acknowledged";
 export const ACKNOWLEDGEMENT_KEY_FIELD = "acknowledgementKey";
 /** The visitor has read at least as much when an acknowledgement is sent: less than an object lets a visitor leave unread. */
 export const ACKNOWLEDGEMENT_MIN_BYTES = 8 * 1024;
-/** The same of messages, however small they are. */
+/** The same for the number of messages, however small they are. */
 export const ACKNOWLEDGEMENT_MIN_MESSAGES = 64;
 
-/** What the visitor has read since the previous acknowledgement. */
+/** How much the visitor has read since the previous acknowledgement. */
 export interface Acknowledgement {
   /** Payload. */
   bytes: number;

@@ -1,4 +1,4 @@
-/** What keeps others from reaching the relay, or the relay from its ports, although all settings are valid. */
+/** Finds reasons why others can't reach the relay, or the relay its ports, although all settings are valid. */
 import { readFileSync } from "node:fs";
 import { isLoopback } from "../shared/hosts.ts";
 import type { LocalRelaySettings, ServerSettings } from "./settings.ts";

@@ -4,7 +4,10 @@ import { ApiError } from "./errors.ts";
 /** An object that restarts answers again at once. */
 const OBJECT_RETRY_AFTER_SECONDS = 2;
 
-/** @throws ApiError `unavailable` when the call fails: an object that restarts aborts its calls, and the caller can try again. */
+/**
+ * @throws ApiError `unavailable` when the call fails: an object that restarts aborts its calls, and the caller can try
+ * again.
+ */
 export async function callObject<Answer>(call: Promise<Answer>): Promise<Answer> {
   try {
     return await call;

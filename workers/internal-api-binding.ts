@@ -1,4 +1,7 @@
-/** The methods of the Worker's `InternalApi` entry point (`workers/internal-api/`) for requests that last as long as a connection. */
+/**
+ * The methods of the Worker's `InternalApi` entry point (`workers/internal-api/`) for requests that last as long as a
+ * connection.
+ */
 import type { z } from "zod";
 import type { InternalApi } from "../durable-objects/rpc.ts";
 import type { AgentAdmission, ClientAdmission } from "../durable-objects/tunnel/admission.ts";

@@ -80,8 +80,8 @@ const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^h
 const ShortText = z.string().max(32);
 const Coordinate = z.string().max(100);
 /**
- * A public key (RFC 7517 §4, RFC 7518 §6, RFC 8037 §2), without members that nothing reads, such as certificates. A modulus has at
- * most 8,192 bits: verifying with a larger one takes milliseconds.
+ * A public key (RFC 7517 §4, RFC 7518 §6, RFC 8037 §2), without members that nothing reads, such as certificates. A
+ * modulus has at most 8,192 bits: verifying with a larger one takes milliseconds.
  */
 const PublicKey = z.object({
   kty: z.enum(["EC", "OKP", "RSA"]),

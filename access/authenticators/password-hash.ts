@@ -1,6 +1,6 @@
 /**
- * Stored password hashes: their cost, their text form, and which bytes of a password they are made of. Imports no WebAssembly, so
- * that the edge can load it.
+ * Stored password hashes: their cost, their text form, and which bytes of a password they are made of. Imports no
+ * WebAssembly, so that the edge can load it.
  */
 import { PASSWORD_MAX_BYTES } from "../../protocol/limits.ts";
 import { fromBase64, toBase64, toUtf8 } from "../../shared/bytes.ts";

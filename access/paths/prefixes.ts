@@ -39,7 +39,10 @@ class PrefixMatch {
     return this.#first === this.#end || this.#sorted[this.#first]!.length === this.#length;
   }
 
-  /** Takes more of the text. The bounds only approach each other: a whole walk costs the length of a prefix and their number. */
+  /**
+   * Takes more of the text. The bounds only approach each other: a whole walk costs the length of a prefix and their
+   * number.
+   */
   take(text: string): void {
     for (let at = 0; at < text.length && !this.isDecided; at++) this.#takeUnit(text.charCodeAt(at));
   }

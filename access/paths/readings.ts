@@ -18,7 +18,10 @@ interface Server {
 const DECODINGS = ["none", "all_but_slashes", "all"] as const;
 const NO_OR_YES = [false, true];
 
-/** All readings of a path. It is read once, and each reading stores only where its segments begin. */
+/** Whether slashes that follow each other count as several or as one. */
+type Slashes = "kept" | "merged";
+
+/** All readings of a path. The path is read once, and each reading stores only where its segments begin. */
 export class Readings {
   readonly #readings: Reading[];
   readonly #text: PathText;
@@ -104,14 +107,18 @@ class Reading {
     const spellings = isUndecodedToo ? [text.decoded, text.sent] : [text.decoded];
     return spellings.some(
       (spelling) =>
-        this.#matchAll(prefixes, text, spelling, false) ||
-        this.#matchAll(prefixes, text, spelling, true) ||
-        this.#matchStack(prefixes, text, spelling, this.#resolved, false) ||
-        this.#matchStack(prefixes, text, spelling, this.#resolved, true) ||
-        this.#matchStack(prefixes, text, spelling, this.#merged, false),
+        this.#matchAll(prefixes, text, spelling, "kept") ||
+        this.#matchAll(prefixes, text, spelling, "merged") ||
+        this.#matchStack(prefixes, text, spelling, { segments: this.#resolved, slashes: "kept" }) ||
+        this.#matchStack(prefixes, text, spelling, {
+          segments: this.#resolved,
+          slashes: "merged",
+        }) ||
+        this.#matchStack(prefixes, text, spelling, { segments: this.#merged, slashes: "kept" }),
     );
   }
 
+  /** @param isLast whether the path ends here. */
   #endSegment(isLast: boolean): void {
     const isDots = this.#length === this.#dots && (this.#dots === 1 || this.#dots === 2);
     if (isDots) {
@@ -139,14 +146,14 @@ class Reading {
   }
 
   /** @returns whether the path, with dots as they are, begins with a prefix. */
-  #matchAll(prefixes: Prefixes, text: PathText, spelling: string[], isMerging: boolean): boolean {
+  #matchAll(prefixes: Prefixes, text: PathText, spelling: string[], slashes: Slashes): boolean {
     const match = prefixes.match();
     let isAfterSlash = false;
     let isInParameters = false;
     for (let at = 0; at < spelling.length && !match.isDecided; at++) {
       const meaning = this.#getMeaning(text, at);
       if (meaning === MEANING.slash) {
-        if (!isMerging || !isAfterSlash) match.take("/");
+        if (slashes === "kept" || !isAfterSlash) match.take("/");
         isAfterSlash = true;
         isInParameters = false;
       } else if (meaning === MEANING.semicolon) isInParameters = true;
@@ -163,15 +170,14 @@ class Reading {
     prefixes: Prefixes,
     text: PathText,
     spelling: string[],
-    segments: Stack,
-    isMerging: boolean,
+    { segments, slashes }: { segments: Stack; slashes: Slashes },
   ): boolean {
     const match = prefixes.match();
     const last = segments.length - 1;
     for (let index = 0; index <= last && !match.isDecided; index++) {
       const start = segments.get(index);
       if (index > 0) {
-        if (isMerging && index < last && this.#isSegmentEnd(text, start)) continue;
+        if (slashes === "merged" && index < last && this.#isSegmentEnd(text, start)) continue;
         match.take("/");
       }
       for (let at = start; !match.isDecided && !this.#isSegmentEnd(text, at); at++) {

@@ -1,4 +1,4 @@
-/** What a shell offers for the word that is being typed. */
+/** The completions that a shell offers for the word that is being typed. */
 import type { Command } from "../commands/command.ts";
 import { COMMANDS } from "../commands/table/table.ts";
 import { findPositionals, type OptionSpec, type ValueCompletion } from "../options.ts";

@@ -2,7 +2,7 @@
 import type { OptionSpecs, OptionValues, ValueCompletion } from "../options.ts";
 import { LEVELS } from "../output/output.ts";
 
-/** What the table says about a command: parsing, help, docs/cli.md and completion derive from it. */
+/** A command as the table describes it: parsing, help, docs/cli.md and completion derive from it. */
 export interface CommandSpec {
   name: string;
   /** One line of the list of commands. */
@@ -13,7 +13,7 @@ export interface CommandSpec {
   description?: string;
   /** Complete command lines, and what each one does. */
   examples?: readonly (readonly [line: string, effect: string])[];
-  /** What completion offers for the first argument. */
+  /** The completions for the first argument. */
   arguments?: ValueCompletion;
   /**
    * Finds words that completion offers for each argument, in less than two seconds and without an error.

@@ -162,8 +162,8 @@ export async function listDevices({
     device.id,
   ]);
   const headers = ["DEVICE", "ADDRESS", "HANDSHAKE", "FROM"].map((header) => ({ header }));
-  const sizes = ["RECEIVED", "SENT"].map((header) => ({ header, isRight: true }));
-  const id = { header: "ID", isWhole: true, omission: 1 };
+  const sizes = ["RECEIVED", "SENT"].map((header) => ({ header, isNumeric: true }));
+  const id = { header: "ID", isNeverCut: true, omissionOrder: 1 };
   const table = new Table([...headers, ...sizes, id], getTerminalWidth());
   table.format(rows).forEach(printLine);
   return 0;

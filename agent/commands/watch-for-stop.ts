@@ -11,16 +11,16 @@ const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 };
  * @returns a function that ends the watch.
  */
 export function watchForStop(stop: () => void, reload?: () => void): () => void {
-  const hangUp = reload ? createHangUpListener(stop, reload) : stop;
+  const onHangUp = reload ? createHangUpListener(stop, reload) : stop;
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
-  process.on("SIGHUP", hangUp);
+  process.on("SIGHUP", onHangUp);
   process.stdout.on("error", stop);
   const endNpxWatch = watchNpx(stop);
   return () => {
     process.off("SIGINT", stop);
     process.off("SIGTERM", stop);
-    process.off("SIGHUP", hangUp);
+    process.off("SIGHUP", onHangUp);
     process.stdout.off("error", stop);
     endNpxWatch();
   };

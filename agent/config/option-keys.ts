@@ -1,7 +1,10 @@
-/** What the options of the command line are called in underpass.yml. */
+/** The names of command-line options in underpass.yml. */
 
 /** Names that differ from those of the command line: they read better for a value that is written down. */
 const KEYS: Partial<Record<string, string>> = { "policy-file": "policy", header: "headers" };
+
+/** Where a tunnel's options are set. Messages name options as they are written there. */
+export type OptionSource = "command_line" | "file";
 
 /** `--host-header` is `host_header` in the file. */
 export function toKey(option: string): string {

@@ -26,7 +26,7 @@ export interface Config {
   tunnels: TunnelEntry[];
 }
 
-/** What the schema lets through. */
+/** Fields that the schema accepts. */
 type Fields = Record<string, unknown>;
 
 const TUNNELS_MAX = 256;
@@ -88,7 +88,7 @@ async function parseTunnel(
     return errors.length === 0 ? entry : { errors };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    // Invalid values were left out above, and can cause this error. Only an error about `local` can't be their fault.
+    // Values that are not valid were left out above, which can cause this error, unless it is about `local`.
     const isCertain = errors.length === 0 || findKey(fields, error) === "local";
     return { errors: isCertain ? [...errors, error] : errors };
   }

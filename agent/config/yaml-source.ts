@@ -25,7 +25,10 @@ export interface Problem {
 
 const PROBLEMS_SHOWN = 10;
 
-/** @returns each problem on a line of its own, in the order of the file; of many, the first ones and how many more there are. */
+/**
+ * @returns each problem on a line of its own, in the order of the file; of many, the first ones and how many more there
+ * are.
+ */
 export function formatProblems(file: string, problems: readonly Problem[]): string {
   const lines = problems
     .toSorted((a, b) => a.line - b.line || a.column - b.column)

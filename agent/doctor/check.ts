@@ -1,4 +1,4 @@
-/** What the checks of `underpass doctor` share: their names, their results, and the time that each may take. */
+/** The checks of `underpass doctor`: their names, their results, and the time that each may take. */
 
 /** In the order of the output. The keys are the names in `--json`. */
 export const CHECK_LABELS = {
@@ -25,11 +25,11 @@ export type CheckName = keyof typeof CHECK_LABELS;
 export interface CheckResult {
   /** A `warning` may need attention; a `problem` keeps tunnels from working. */
   status: "ok" | "warning" | "problem" | "skipped";
-  /** What the check did. Empty when it was skipped. */
+  /** The attempt that the check made. Empty when it was skipped. */
   tried: string;
-  /** What came back. */
+  /** The result of the attempt. */
   result: string;
-  /** What the user can do; null when there is nothing to do. */
+  /** The next step of the user; null when there is nothing to do. */
   advice: string | null;
 }
 

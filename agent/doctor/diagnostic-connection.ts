@@ -1,4 +1,7 @@
-/** The agent's end of a diagnostic connection (docs/protocols/agent-protocol.md), on which round trips and throughput are measured. */
+/**
+ * The agent's end of a diagnostic connection (docs/protocols/agent-protocol.md), on which round trips and throughput
+ * are measured.
+ */
 import type WebSocket from "ws";
 import type { RawData } from "ws";
 import {

@@ -6,7 +6,7 @@ import type { ServerEndpoint } from "../server-access.ts";
 
 export interface Route extends ServerEndpoint {
   token: Buffer | null;
-  /** What the user does when the server does not accept the token; a sentence. */
+  /** A sentence with the next step of the user when the server does not accept the token. */
   renewal: string;
   /** undefined: connections are direct. */
   proxy: ProxyAddress | undefined;

@@ -23,7 +23,7 @@ export interface SettingsOptions {
 export interface Settings extends ServerEndpoint {
   /** null when this machine has none for the server. */
   token: Buffer | null;
-  /** What the user does when the server does not accept the token; a sentence. */
+  /** A sentence with the next step of the user when the server does not accept the token. */
   renewal: string;
 }
 

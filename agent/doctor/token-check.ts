@@ -1,4 +1,4 @@
-/** What the agent's token allows, as the server sees it. */
+/** Checks the agent's token: which names, tunnels and rates the server allows it. */
 import { z } from "zod";
 import { PresentedToken } from "../../protocol/schemas/tunnels/diagnostics.ts";
 import { HOUR_MS } from "../../shared/time.ts";

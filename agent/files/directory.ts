@@ -29,8 +29,8 @@ export function parsePath(path: string, isWindows = process.platform === "win32"
 
 /**
  * @param root the directory's real path. @param names from `parsePath`.
- * @returns the entry with its real path; null when there is none, when a symbolic link leads out of the directory or to a hidden
- * file, and for devices and pipes.
+ * @returns the entry with its real path; null when there is none, when a symbolic link leads out of the directory or to
+ * a hidden file, and for devices and pipes.
  */
 export async function findEntry(root: string, names: string[]): Promise<Entry | null> {
   try {

@@ -1,5 +1,5 @@
-/** What the user learns about the gates of a tunnel: what visitors must bring, and which gates this command did not set. */
-import { nameKeys } from "../config/option-keys.ts";
+/** Describes the gates of a tunnel to its user: what visitors must bring, and which gates this command did not set. */
+import { nameKeys, type OptionSource } from "../config/option-keys.ts";
 import { GATE_NAMES, type GateName } from "../../protocol/wire/frames.ts";
 
 export interface TunnelGates {
@@ -22,7 +22,7 @@ const TEXTS: Record<GateName, { visitors: string; gate: string; option?: string;
     policy: { visitors: "", gate: "the traffic policy", option: "--policy-file=off" },
   };
 
-/** @returns such as `with a password, from allowed addresses`; undefined when every visitor is served, and all requests. */
+/** @returns such as `with a password, from allowed addresses`; undefined when all requests of all visitors are served. */
 export function describeGates({ names }: TunnelGates): string | undefined {
   const credentials = GATE_NAMES.filter(
     (name) => TEXTS[name].visitors !== "" && names.includes(name),
@@ -38,12 +38,11 @@ export function describeGates({ names }: TunnelGates): string | undefined {
 }
 
 /**
- * @param isOfFile whether underpass.yml describes the tunnel.
  * @returns how to remove the gates that this command did not set; undefined when there are none.
  */
 export function describeUnchangedGates(
   { tunnelId, names, ownNames, isTcp }: TunnelGates,
-  isOfFile = false,
+  source: OptionSource = "command_line",
 ): string | undefined {
   const unchanged = GATE_NAMES.filter(
     (name) =>
@@ -59,12 +58,12 @@ export function describeUnchangedGates(
     const { option = isTcp && name === "addresses" ? "--allow=off" : undefined, route } =
       TEXTS[name];
     if (option === undefined) return `DELETE /tunnels/${tunnelId}/${route} (API)`;
-    return isOfFile ? nameKeys(option) : option;
+    return source === "file" ? nameKeys(option) : option;
   });
   return `${gates} ${were} not set by this command; to remove ${them}: ${ways.join(", ")}`;
 }
 
-/** While visitors get the maintenance page. */
+/** Shown while visitors get the maintenance page. */
 export function describeMaintenance(tunnelId: string): string {
   return `in maintenance: visitors get 503; to end it: DELETE /tunnels/${tunnelId}/maintenance (API)`;
 }

@@ -1,4 +1,4 @@
-/** What the inspector tells about tunnels: their states, their latest requests, and the connections of TCP tunnels. */
+/** The tunnels as the inspector shows them: their states, their latest requests, and the connections of TCP tunnels. */
 import type { RequestReport } from "../library/types.ts";
 import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";

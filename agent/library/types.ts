@@ -38,7 +38,10 @@ export interface ExposeOptions {
   url?: string;
   /** `user:password`: visitors need this password; `off` removes it. Left out, the tunnel keeps the password that it has. */
   basicAuth?: string;
-  /** The traffic policy, as in a file for `--policy-file`; `off` removes it. Left out, the tunnel keeps the policy that it has. */
+  /**
+   * The traffic policy, as in a file for `--policy-file`; `off` removes it. Left out, the tunnel keeps the policy that
+   * it has.
+   */
   policy?: { actions: object[] } | "off";
   /** Added to each request to the local server, in place of what the visitor sent under these names. */
   headers?: Record<string, string>;
@@ -88,7 +91,10 @@ export interface TunnelEvents {
   /** A connection could not be opened; another attempt follows in so many milliseconds. */
   retrying: [reason: string, inMs: number];
   reconnected: [tunnel: PublicTunnel];
-  /** So many visits did not reach the tunnel, since the last such event: the gates, the rate limit or maintenance refused them. */
+  /**
+   * So many visits did not reach the tunnel, since the last such event: the gates, the rate limit or maintenance
+   * refused them.
+   */
   refused: [visits: number];
   /**
    * What visitors must bring has changed, by any member of the organization: some of `password`, `sign_in`, `token`,

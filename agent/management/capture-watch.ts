@@ -1,6 +1,6 @@
 /**
- * Captured requests as they happen: `GET /inspector/ws` (docs/protocols/live-view.md). It reconnects until the server rejects it
- * permanently. A reader that wants no gap reads the list when `watching` is emitted.
+ * Captured requests as they happen: `GET /inspector/ws` (docs/protocols/live-view.md). It reconnects until the server
+ * rejects it permanently. A reader that wants no gap reads the list when `watching` is emitted.
  */
 import { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";

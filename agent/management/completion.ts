@@ -1,6 +1,6 @@
 /**
- * The names of tunnels and tokens that the completion of a shell offers. A shell waits for them, so that a server which does not
- * answer soon, and a machine without a login, complete nothing and say nothing.
+ * The names of tunnels and tokens that the completion of a shell offers. A shell waits for them, so that a server which
+ * does not answer soon, and a machine without a login, complete nothing and say nothing.
  */
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { findOptionText, type OptionSpecs } from "../options.ts";
@@ -10,8 +10,8 @@ import { isTokenValid } from "./find-token.ts";
 import { ManagementApi } from "./management-api.ts";
 
 /**
- * Words that every shell takes literally. bash puts an offered word into the command line as it is, and would run a command in a
- * name that someone else has chosen.
+ * Words that every shell takes literally. bash puts an offered word into the command line as it is, and would run a
+ * command in a name that someone else has chosen.
  */
 const LITERAL_WORD = /^[\p{L}\p{N}_][\p{L}\p{N}_.:@%+/-]*$/u;
 /** How long a person waits for a completion without pressing the key again. */
@@ -35,7 +35,10 @@ export function completeTunnels(
   });
 }
 
-/** The names of valid tokens, or their nonces where the name is not unique or no literal word, newest first: one page of them. */
+/**
+ * The names of valid tokens, or their nonces where the name is not unique or no literal word, newest first: one page of
+ * them.
+ */
 export function completeTokens(args: string[], options: OptionSpecs): Promise<string[]> {
   return complete(args, options, async (api, signal) => {
     for await (const page of api.listTokens(signal)) {

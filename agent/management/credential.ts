@@ -1,5 +1,5 @@
 /**
- * What the commands that manage an organization call the API with: `UNDERPASS_ACCESS_TOKEN`, or else the capability token of
+ * The credential with which commands that manage an organization call the API: `UNDERPASS_ACCESS_TOKEN`, or else the capability token of
  * this machine. The access token has no option, because other users of the machine can read arguments.
  */
 import { UsageError } from "../options.ts";

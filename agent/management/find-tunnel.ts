@@ -32,7 +32,8 @@ export async function findTunnel(api: ManagementApi, text: string): Promise<Tunn
 
 /**
  * @param texts names such as `api`, hosts such as `api.tunnels.example.com`, URLs or ids.
- * @returns each tunnel once. @throws RejectionError when one does not exist, UsageError when a text is empty, or several match it.
+ * @returns each tunnel once. @throws RejectionError when one does not exist, UsageError when a text is empty, or
+ * several match it.
  */
 export async function findTunnels(api: ManagementApi, texts: string[]): Promise<Tunnel[]> {
   for (const text of texts) rejectEmpty(text, "the name of the tunnel");

@@ -1,4 +1,7 @@
-/** How the agent sends requests to the local server. One row is an option of the command line, which `OriginServer` reads by its name. */
+/**
+ * How the agent sends requests to the local server. One row is an option of the command line, which `OriginServer`
+ * reads by its name.
+ */
 import type { OptionSpecs, OptionValues } from "../options.ts";
 import { parseHostMode } from "./host-header.ts";
 

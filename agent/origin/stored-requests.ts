@@ -1,6 +1,6 @@
 /**
- * The latest requests as visitors sent them, in memory only, so that they can be sent to the local server again. Nothing is stored
- * unless an output of the agent can replay requests.
+ * The latest requests as visitors sent them, in memory only, so that they can be sent to the local server again.
+ * Nothing is stored unless an output of the agent can replay requests.
  */
 import { headerPairs } from "../../shared/raw-headers.ts";
 import type { RequestReport } from "../library/types.ts";
@@ -9,7 +9,7 @@ export const STORED_BODY_MAX_BYTES = 512 * 1024;
 /** The most that all heads and bodies together may take. */
 export const STORED_MAX_BYTES = 8 * 1024 * 1024;
 
-/** What a request, each text of its head and each chunk of its body take in memory beside their characters and bytes. */
+/** The memory that a request, each text of its head and each chunk of its body take, beside their characters and bytes. */
 const REQUEST_OVERHEAD_BYTES = 256;
 const TEXT_OVERHEAD_BYTES = 32;
 const CHUNK_OVERHEAD_BYTES = 256;
@@ -64,7 +64,7 @@ export class StoredRequests {
     // The service may mark the end later, when a fast local server has answered and the stream is gone.
     if (isLast || report.bytesIn === entry.contentLength) entry.problem = null;
     if (payload.byteLength === 0) return;
-    // A view would hold the whole message of the wire.
+    // A view would keep the whole message of the wire in memory.
     const chunk = Uint8Array.from(payload);
     const bytes = countBytes([chunk]);
     entry.chunks.push(chunk);

@@ -19,7 +19,7 @@ export class ProxyError extends Error {
   static override readonly name = "ProxyError";
   override name = "ProxyError";
   readonly problem: string;
-  /** What the user can do: continues a sentence. */
+  /** The next step of the user, as the end of a sentence. */
   readonly advice: string;
 
   constructor(problem: string, advice: string) {

@@ -69,7 +69,7 @@ function isCertificate(pem: string): boolean {
   }
 }
 
-/** What Node.js trusts without the file: a context with authorities of its own does not include them. */
+/** The authorities that Node.js trusts without the file: a context with authorities of its own does not include them. */
 function getDefaultCertificates(): readonly string[] {
   // Since Node.js 22.15.
   const { getCACertificates } = tls as Partial<typeof tls>;

@@ -1,4 +1,4 @@
-/** What `underpass connect` prints: JSON for programs, lines for a person. */
+/** The output of `underpass connect`: JSON for programs, lines for a person. */
 import type { LocalConnectionReport, LocalPort } from "../connect/local-port.ts";
 import {
   createLinePrinter,

@@ -1,5 +1,8 @@
-/** What the outputs of several commands share: how they print that a connection was lost, is retried, and is back. */
-import { nameKeys } from "../config/option-keys.ts";
+/**
+ * The events that several commands print: a connection was lost, is retried, and is back; a tunnel was stopped, or has
+ * other gates.
+ */
+import { nameKeys, type OptionSource } from "../config/option-keys.ts";
 import { describeGates, describeUnchangedGates, type TunnelGates } from "../gates/tunnel-gates.ts";
 import { printJson, type EventPrinter, type Level } from "./output.ts";
 import { green, yellow } from "./format/colors.ts";
@@ -45,14 +48,13 @@ export function printConnectionJson(
   connection.on("reconnected", () => print({ event: "reconnected" }));
 }
 
-/** @param isOfFile whether underpass.yml describes the tunnel. */
 export function printTunnelJson(
   tunnel: TunnelEvents,
   print: EventPrinter,
-  isOfFile: boolean,
+  source: OptionSource,
 ): void {
   printConnectionJson(tunnel, print);
-  printNotices(tunnel, (message) => print({ event: "notice", message }), isOfFile);
+  printNotices(tunnel, (message) => print({ event: "notice", message }), source);
   tunnel.on("stopped", (explanation) =>
     print({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
   );
@@ -70,11 +72,10 @@ export function printConnectionLines(
   });
 }
 
-/** @param isOfFile whether underpass.yml describes the tunnel. */
 export function printTunnelLines(
   tunnel: TunnelEvents,
   print: (level: Level, text: string) => void,
-  isOfFile: boolean,
+  source: OptionSource,
 ): void {
   printConnectionLines(tunnel, print);
   tunnel.on("stopped", (explanation, name) => print("warn", describeStop(explanation, name)));
@@ -83,18 +84,22 @@ export function printTunnelLines(
       print("info", `The tunnel expires ${formatExpiry(expiresAt, Date.now())}`);
   });
   tunnel.on("reconnected", ({ url }) => print("info", `reconnected: ${url}`));
-  tunnel.on("gates", (gates) => print("info", formatGates(gates, isOfFile)));
-  printNotices(tunnel, (message) => print("warn", message), isOfFile);
+  tunnel.on("gates", (gates) => print("info", formatGates(gates, source)));
+  printNotices(tunnel, (message) => print("warn", message), source);
 }
 
-function printNotices(tunnel: TunnelEvents, print: (message: string) => void, isOfFile: boolean) {
-  tunnel.on("notice", (message) => print(isOfFile ? nameKeys(message) : message));
+function printNotices(
+  tunnel: TunnelEvents,
+  print: (message: string) => void,
+  source: OptionSource,
+) {
+  tunnel.on("notice", (message) => print(source === "file" ? nameKeys(message) : message));
 }
 
-function formatGates(gates: TunnelGates, isOfFile: boolean): string {
+function formatGates(gates: TunnelGates, source: OptionSource): string {
   const visitors = describeGates(gates);
   if (visitors === undefined) return "visitors need no password, sign-in or allowed address now";
-  const unchanged = describeUnchangedGates(gates, isOfFile);
+  const unchanged = describeUnchangedGates(gates, source);
   return `Visitors are served only ${visitors}${unchanged === undefined ? "" : `; ${unchanged}`}`;
 }
 

@@ -1,4 +1,4 @@
-/** What `underpass doctor` prints: a line for each check and advice below it, or one JSON array. */
+/** The output of `underpass doctor`: a line for each check and advice below it, or one JSON array. */
 import { CHECK_LABELS, type Report } from "../doctor/check.ts";
 import { isColored } from "./format/colors.ts";
 import { printColoredLine, printIndentedJson, printLine } from "./output.ts";

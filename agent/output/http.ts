@@ -1,4 +1,4 @@
-/** What `underpass http` prints: JSON for programs, and lines for logs; tunnel-screen.ts has the screen. */
+/** The output of `underpass http`: JSON for programs, and lines for logs. tunnel-screen.ts has the screen. */
 import { describeMaintenance } from "../gates/tunnel-gates.ts";
 import type { Target } from "../origin/target.ts";
 import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
@@ -31,7 +31,7 @@ export function printHttpJson(tunnel: HttpTunnel, target: Target, name?: string)
   tunnel.on("maintenance", (isOn) => print({ event: "maintenance", on: isOn }));
   tunnel.on("refused", (visits) => print({ event: "refused", visits }));
   tunnel.on("pool", (agents) => print({ event: "pool", agents }));
-  printTunnelJson(tunnel, print, name !== undefined);
+  printTunnelJson(tunnel, print, name === undefined ? "command_line" : "file");
   return { stopping: printStoppingJson, end: (rejection) => printRejectionJson(rejection) };
 }
 
@@ -64,7 +64,7 @@ export function printHttpLines(
     print("info", `${visits} ${visits === 1 ? "visit was" : "visits were"} refused by the service`),
   );
   tunnel.on("pool", (agents) => print("info", `${formatPool(agents)} this tunnel`));
-  printTunnelLines(tunnel, print, name !== undefined);
+  printTunnelLines(tunnel, print, name === undefined ? "command_line" : "file");
   return { stopping: printStoppingLine, end: (rejection) => printRejectionLines(rejection) };
 }
 

@@ -1,4 +1,4 @@
-/** What the outputs of all commands share: JSON for programs, lines for logs, and why a command ended. */
+/** Prints for all commands: JSON for programs, lines for logs, and why a command ended. */
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import {
   escapeControls,
@@ -103,7 +103,7 @@ export function printRejectionLines(
   if (rejection) printError(formatRejection(rejection, advice));
 }
 
-/** What the user can do about a rejection, by its reason. */
+/** The next step of the user after a rejection, by its reason. */
 export type Advice = Readonly<Record<string, string>>;
 
 /** For the reasons that do not depend on the command. */
@@ -154,6 +154,27 @@ const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: str
     reason: "duplicate_name",
     message: /^a pool of agents /,
     advice: "Otherwise choose another name with --subdomain or --url, or stop the other agents.",
+  },
+  {
+    reason: "quota_exceeded",
+    message: /^\d+ agents serve this tunnel already$/,
+    advice: "Stop another agent of the pool first.",
+  },
+  {
+    reason: "quota_exceeded",
+    message: /^An organization can have at most \d+ tunnels /,
+    advice: "Delete tunnels that are not needed: underpass tunnels delete NAME",
+  },
+  {
+    reason: "quota_exceeded",
+    message: /^An organization can make at most /,
+    advice: "Run the command again later, or use a tunnel that exists already.",
+  },
+  {
+    reason: "quota_exceeded",
+    message: /share of the relay's ports$/,
+    advice:
+      "Use a TCP tunnel that has a port already, or delete one; its port may count for another 24 hours: underpass tunnels delete NAME",
   },
   {
     reason: "invalid_request",

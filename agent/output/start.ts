@@ -1,4 +1,4 @@
-/** What `underpass start` prints: that of each tunnel, with the tunnel's name. */
+/** The output of `underpass start`: the output of each tunnel, with the tunnel's name. */
 import { nameKeys } from "../config/option-keys.ts";
 import type { GroupChanges, GroupConfig, TunnelGroup } from "../start/tunnel-group.ts";
 import { ServiceApi } from "../service-api.ts";

@@ -1,4 +1,4 @@
-/** What `underpass tcp` prints: JSON for programs, and lines for logs; tunnel-screen.ts has the screen. */
+/** The output of `underpass tcp`: JSON for programs, and lines for logs. tunnel-screen.ts has the screen. */
 import { formatConnectCommand } from "../tcp/connect-command.ts";
 import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
@@ -26,7 +26,7 @@ export function printTcpJson(tunnel: TcpTunnel, local: string, name?: string): O
     print({ event: "ready", tunnelId, url, connect, local, publicPort, expiresAt });
   });
   tunnel.on("connection", (connection) => print({ event: "connection", ...connection }));
-  printTunnelJson(tunnel, print, name !== undefined);
+  printTunnelJson(tunnel, print, name === undefined ? "command_line" : "file");
   return { end: (rejection) => printRejectionJson(rejection) };
 }
 
@@ -51,7 +51,7 @@ export function printTcpLines(
   tunnel.on("connection", (connection) =>
     print(connection.problem === undefined ? "info" : "warn", formatConnection(connection)),
   );
-  printTunnelLines(tunnel, print, name !== undefined);
+  printTunnelLines(tunnel, print, name === undefined ? "command_line" : "file");
   return { end: (rejection) => printRejectionLines(rejection) };
 }
 

@@ -81,7 +81,7 @@ export class TunnelScreen implements Output {
   /** Shows a tunnel. @param name distinguishes it from the other tunnels on the screen. */
   add(tunnel: HttpTunnel, target: Target, name = ""): void {
     const view = this.tunnels.add(tunnel, target.origin, name);
-    tunnel.keepRequests();
+    tunnel.storeRequests();
     this.#watchNotices(tunnel, name);
     this.#watchRequests(tunnel, name);
     const findConnectProblem = () => tunnel.origin.findConnectProblem();

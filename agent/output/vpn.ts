@@ -1,4 +1,4 @@
-/** What `underpass vpn` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
+/** The output of `underpass vpn`: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Device } from "../../protocol/schemas/networks.ts";
 import { formatStatusLine } from "./vpn-status-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";

@@ -1,4 +1,4 @@
-/** What `underpass webhooks` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
+/** The output of `underpass webhooks`: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Forwarder, DeliveryAttempt } from "../webhooks/forwarder.ts";
 import { TerminalView } from "./terminal-view.ts";
 import { bold, dim, green, red, yellow } from "./format/colors.ts";

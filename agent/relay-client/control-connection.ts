@@ -1,6 +1,6 @@
 /**
- * The control connection to a relay (docs/protocols/relay-protocol.md): opened with a ticket from the API, which is renewed before it
- * expires. It reconnects whenever it is lost; only a rejection that no retry can change ends it.
+ * The control connection to a relay (docs/protocols/relay-protocol.md): opened with a ticket from the API, which is
+ * renewed before it expires. It reconnects whenever it is lost; only a rejection that no retry can change ends it.
  */
 import { EventEmitter } from "node:events";
 import type { RawData, WebSocket } from "ws";

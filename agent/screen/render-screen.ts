@@ -1,4 +1,4 @@
-/** What the screen of `underpass http`, `tcp` and `start` shows: a pure function of its state. */
+/** Renders the screen of `underpass http`, `tcp` and `start`: a pure function of its state. */
 import { describeGates, describeUnchangedGates } from "../gates/tunnel-gates.ts";
 import { formatExpiry } from "../output/format/format-relative-time.ts";
 import { formatStopping } from "../output/output.ts";
@@ -195,7 +195,12 @@ function formatGates(tunnels: readonly TunnelView[], width: number): HeadLine[] 
     const visitors = gates && describeGates(gates);
     if (!visitors) return [];
     const prefix = tunnels.length === 1 ? "" : `${name}: `;
-    return [{ visitors: prefix + visitors, unchanged: describeUnchangedGates(gates, name !== "") }];
+    return [
+      {
+        visitors: prefix + visitors,
+        unchanged: describeUnchangedGates(gates, name === "" ? "command_line" : "file"),
+      },
+    ];
   });
   const toLines = (label: string, text: string, isOptional: boolean): HeadLine[] =>
     formatMessage(label, text, width).map((line) => ({ line, isOptional }));
@@ -297,7 +302,7 @@ function formatFooter(state: ScreenState, width: number): Line {
   return [{ text: fitKeys(state, width), style: "dim" }];
 }
 
-/** What quits at once comes first, so that it is not what a narrow screen cuts. */
+/** The key that quits at once comes first, because a narrow screen cuts the end. */
 function formatStop(openRequests: number, width: number): Line {
   const text = `q or Ctrl+C quits now; ${formatStopping(openRequests)}`;
   return [{ text: cutText(text, width), style: "yellow" }];

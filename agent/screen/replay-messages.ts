@@ -1,4 +1,4 @@
-/** What the screen says about the replay of a request. */
+/** The messages of the screen about the replay of a request. */
 import type { RequestReport } from "../library/types.ts";
 import { formatBytes } from "../output/format/format-bytes.ts";
 import type { ReplayProblem } from "../tunnel/http-tunnel.ts";

@@ -48,14 +48,14 @@ export function formatRequests(state: ListedRequests, width: number, height: num
   const lines = rows.map(({ line }) => line);
   if (at < 0) return lines;
   const selectedAt = at - first;
-  const rest = formatRest(rows[selectedAt]?.shortened ?? [], width, height - 1);
+  const rest = formatShortened(rows[selectedAt]?.shortened ?? [], width, height - 1);
   const start = Math.max(0, selectedAt + 1 + rest.length - height);
   lines.splice(selectedAt + 1, 0, ...rest);
   return lines.slice(start, start + height);
 }
 
 /** The texts that a row has shortened, in full as far as there is room. */
-function formatRest(texts: string[], width: number, height: number): Line[] {
+function formatShortened(texts: string[], width: number, height: number): Line[] {
   const room = Math.max(1, width - 2);
   const lines = texts.flatMap((text) => wrapText(text, room));
   const shown = lines.slice(0, height);
@@ -123,7 +123,7 @@ function getStatus({ kind, status, problem }: RequestEntry["report"]): {
   };
 }
 
-/** What follows the path, longest first. */
+/** @returns the notes that may follow the path, the longest first. */
 function getNotes({ report, isOpen, isReplay, closedAtMs }: RequestEntry): string[] {
   const { problem, kind, messages } = report;
   if (problem !== undefined) return [`  ${escapeControls(problem)}`];

@@ -127,10 +127,8 @@ export class RequestList {
   }
 
   #push(tunnel: string, report: RequestEntry["report"], atMs: number): void {
-    this.#entries.push({
-      ...{ report, tunnel, atMs, closedAtMs: null },
-      ...{ isOpen: false, isReplay: false },
-    });
+    const entry = { report, tunnel, atMs, closedAtMs: null, isOpen: false, isReplay: false };
+    this.#entries.push(entry);
     if (this.#entries.length > REQUESTS_MAX) this.#forgetOldest();
   }
 

@@ -118,7 +118,10 @@ export function formatPath(target: string): string {
   return escapeControls(text.replace(PERCENT_ENCODED, decodePrintable));
 }
 
-/** Every redraw formats the visible targets, and a visitor may send 100 kB of one. The last character is left out if it may be cut. */
+/**
+ * Every redraw formats the visible targets, and a visitor may send 100 kB of one. The last character is left out if it
+ * may be cut.
+ */
 function cutTarget(target: string): string {
   if (target.length <= TARGET_SHOWN_MAX_BYTES) return target;
   return target.slice(0, TARGET_SHOWN_MAX_BYTES).replace(/[\u00c0-\u00ff][\u0080-\u00bf]*$/, "");

@@ -34,8 +34,8 @@ export interface ShownTunnel {
   on(event: "gates", listener: (gates: TunnelGates) => void): unknown;
 }
 
-/** An HTTP tunnel. */
-interface MaintainableTunnel {
+/** The events that only HTTP tunnels have. */
+interface MaintenanceSource {
   on(event: "maintenance", listener: (isOn: boolean, tunnelId: string) => void): unknown;
 }
 
@@ -102,7 +102,7 @@ export class TunnelList {
   }
 
   /** Shows a warning as long as visitors get the maintenance page. */
-  watchMaintenance(tunnel: MaintainableTunnel, view: TunnelView): void {
+  watchMaintenance(tunnel: MaintenanceSource, view: TunnelView): void {
     let warning = "";
     tunnel.on("maintenance", (isOn, tunnelId) => {
       removeFrom(view.warnings, warning);

@@ -82,8 +82,8 @@ function buildLaunchdInstructions(command: string[], { environment, home }: Mach
 }
 
 /**
- * For the task scheduler of Windows. `schtasks` is not used: its tasks end after three days, and when a laptop runs on its battery.
- * A loop starts the agent again, because the scheduler does so only for a task that could not be started.
+ * For the task scheduler of Windows. `schtasks` is not used: its tasks end after three days, and when a laptop runs on
+ * its battery. A loop starts the agent again, because the scheduler does so only for a task that could not be started.
  */
 function buildWindowsInstructions(command: string[], { environment, home }: Machine): Instructions {
   const logs = `${environment["LOCALAPPDATA"] || `${home}\\AppData\\Local`}\\${LABEL}`;

@@ -65,7 +65,10 @@ export function buildSystemdUnit(options: UnitOptions): string {
   ].join("\n");
 }
 
-/** An argument of `ExecStart`. systemd replaces `$NAME` there, but not in the program's path (systemd.service(5), "Command lines"). */
+/**
+ * An argument of `ExecStart`. systemd replaces `$NAME` there, but not in the program's path (systemd.service(5),
+ * "Command lines").
+ */
 function quoteArgument(text: string): string {
   return quoteValue(text.replaceAll("$", () => "$$"));
 }

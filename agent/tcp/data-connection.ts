@@ -1,6 +1,6 @@
 /**
- * A data connection to a relay (docs/protocols/relay-protocol.md): an HTTP Upgrade, then nothing until the relay assigns it a visitor,
- * whose bytes follow.
+ * A data connection to a relay (docs/protocols/relay-protocol.md): an HTTP Upgrade, then nothing until the relay
+ * assigns it a visitor, whose bytes follow.
  */
 import type { Socket } from "node:net";
 import { HELLO_TIMEOUT_MS } from "../../protocol/limits.ts";

@@ -1,6 +1,6 @@
 /**
- * The data connections of one association with a relay: some that are kept idle, so that visitors need not wait for a connection
- * to open, and as many more as the relay asks for.
+ * The data connections of one association with a relay: some that are kept idle, so that visitors need not wait for a
+ * connection to open, and as many more as the relay asks for.
  */
 import type { Socket } from "node:net";
 import { DATA_CONNECTION_BACKLOG_MAX } from "../../protocol/relay/limits.ts";

@@ -46,7 +46,7 @@ export interface TcpTunnelInfo {
   /** Undefined for a private tunnel. */
   publicPort: number | undefined;
   name: string;
-  /** RFC 3339; undefined when it never does, or the server does not tell. */
+  /** RFC 3339; undefined when the tunnel never expires, or the server does not say when. */
   expiresAt: string | undefined;
 }
 
@@ -75,7 +75,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   readonly #connection: TunnelConnection;
   #relay: RelayStreams | undefined;
   #served: TcpTunnelInfo | undefined;
-  /** The tunnel has reconnected when it has both again. */
+  /** Connections that were lost and are not back. The tunnel has reconnected when there are none. */
   readonly #lostConnections = new Set<"api" | "relay">();
   /** Where `--inspect` listens; undefined when it is off. */
   inspectUrl: string | undefined;
@@ -110,7 +110,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     return this.#options.isPrivate;
   }
 
-  /** What the server has said about the tunnel; undefined until visitors can connect. */
+  /** The tunnel as the server described it; undefined until visitors can connect. */
   get info(): TcpTunnelInfo | undefined {
     return this.#served;
   }

@@ -1,6 +1,7 @@
 /**
- * Joins a local TCP connection with a stream of frames (docs/protocols/agent-protocol.md): `data` both ways, with credit end to end. An
- * end of either side (FIN, flag `end`) ends that direction alone; a reset of one side resets the other.
+ * Joins a local TCP connection with a stream of frames (docs/protocols/agent-protocol.md): `data` both ways, with
+ * credit end to end. An end of either side (FIN, flag `end`) ends that direction alone; a reset of one side resets the
+ * other.
  */
 import type { Socket } from "node:net";
 import { ReceiveWindow, type SendWindows } from "../../protocol/wire/flow-control.ts";

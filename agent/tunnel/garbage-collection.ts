@@ -12,10 +12,11 @@ let collect: Collect | undefined;
 let transferredBytes = 0;
 
 /**
- * Must be called for every chunk that is sent or received. Each leaves a dead buffer outside of V8's heap. After some 16 MB of
- * them V8 collects its whole heap, which took 40 % of the processor time of a long download. A collection of young objects frees
- * these buffers too and takes less than a millisecond. With one for every `COLLECT_EVERY_BYTES` V8 sees no need for others, and the
- * memory of a long transfer stays as small as that of a short one. A received byte leaves more than one: the chunks and the message.
+ * Must be called for every chunk that is sent or received. Each leaves a dead buffer outside of V8's heap. After some
+ * 16 MB of them V8 collects its whole heap, which took 40 % of the processor time of a long download. A collection of
+ * young objects frees these buffers too and takes less than a millisecond. With one for every `COLLECT_EVERY_BYTES` V8
+ * sees no need for others, and the memory of a long transfer stays as small as that of a short one. A received byte
+ * leaves more than one: the chunks and the message.
  */
 export function collectAfterTransfer(bytes: number): void {
   transferredBytes += bytes;

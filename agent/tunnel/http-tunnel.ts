@@ -148,7 +148,7 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
   }
 
   /** From now on requests are stored in memory, and can be replayed. */
-  keepRequests(): void {
+  storeRequests(): void {
     this.#origin.storedRequests ??= new StoredRequests();
   }
 

@@ -1,4 +1,4 @@
-/** What the user learns when the tunnel expires before the time of `--ttl`. */
+/** The notice for a tunnel that expires earlier than `--ttl` asked for. */
 import { TTL_LIMITS, type TtlLimit, type Welcome } from "../../protocol/wire/frames.ts";
 import { formatExpiry } from "../output/format/format-relative-time.ts";
 

@@ -21,7 +21,10 @@ import { RejectionError } from "../rejection-error.ts";
 import { toQuery, TUNNEL_QUERY_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
 
-/** How long an agent that stops waits until the tunnel knows it: so that no visitor waits for it, and others of a pool serve. */
+/**
+ * How long an agent that stops waits until the tunnel knows it: so that no visitor waits for it, and others of a pool
+ * serve.
+ */
 const LEAVE_MAX_MS = 2_000;
 const DRAIN_CHECK_MS = 20;
 
@@ -217,7 +220,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     if (code === CLOSE.tunnel_stopped) return this.#waitForStart(explanation);
     if (this.#state === "online") this.emit("disconnected", explanation);
     this.#state = "connecting";
-    const inMs = wire.isRefused
+    const inMs = wire.isConnectionRefused
       ? getRefusedDelayMs(this.#failures)
       : getRetryDelayMs(code, this.#failures);
     this.#failures += 1;

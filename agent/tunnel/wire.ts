@@ -99,12 +99,12 @@ interface WireOptions {
   getPool?: (() => Hello["pool"]) | undefined;
 }
 
-/** What a stream of a request needs of its wire. */
+/** The part of the wire that the stream of a request uses. */
 export type StreamWire = Pick<Wire, "windows" | "send" | "finish" | "reset">;
 
 export class Wire {
   windows = new SendWindows(0, 0);
-  /** What the tunnel supports, from its welcome. */
+  /** The capabilities of the tunnel, from its welcome. */
   tunnelCapabilities: string[] = [];
   readonly #socket: WebSocket;
   readonly #events: WireEvents;
@@ -118,7 +118,7 @@ export class Wire {
   /** When the heartbeat was sent that is not yet answered, on the clock of `performance.now()`. */
   #unansweredAtMs: number | undefined;
   #isWelcomed = false;
-  #isRefused = false;
+  #isConnectionRefused = false;
   #problem = "";
 
   constructor(
@@ -144,7 +144,7 @@ export class Wire {
     // A close event follows; its code is only 1006.
     this.#socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#problem = getErrorMessage(error);
-      this.#isRefused = error.code === "ECONNREFUSED";
+      this.#isConnectionRefused = error.code === "ECONNREFUSED";
     });
     this.#socket.on("close", (code, reason) =>
       this.#handleClose(code, reason.toString() || this.#problem),
@@ -153,8 +153,8 @@ export class Wire {
   }
 
   /** Whether nothing listened at the server's address: the server restarts, or is stopped. */
-  get isRefused(): boolean {
-    return this.#isRefused;
+  get isConnectionRefused(): boolean {
+    return this.#isConnectionRefused;
   }
 
   /** How many open streams a drain waits for. */

@@ -1,6 +1,6 @@
 /**
- * Forwards a receiver's deliveries to a local server: in order, one at a time, each until it is delivered or the agent gives up. The
- * receiver stores the position, so that the next start continues there.
+ * Forwards a receiver's deliveries to a local server: in order, one at a time, each until it is delivered or the agent
+ * gives up. The receiver stores the position, so that the next start continues there.
  */
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";

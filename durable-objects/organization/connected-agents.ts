@@ -20,7 +20,7 @@ export interface ConnectedAgent extends ServingAgent {
 const SELECT = `select tunnel_id as tunnelId, agent.value ->> 'agentId' as agentId,
   agent.value ->> 'remoteIp' as remoteIp, agent.value ->> 'connectedAtMs' as connectedAtMs
   from presences, json_each(agents) as agent`;
-/** What earlier versions stored: one agent of a tunnel. */
+/** The format of earlier versions: one agent of a tunnel. */
 const COPY_ROSTER = `insert or ignore into presences
   select tunnel_id, sequence, case when agent_id is null then '[]' else json_array(json_object(
     'agentId', agent_id, 'remoteIp', remote_ip, 'connectedAtMs', connected_at_ms)) end, told_at_ms

@@ -75,7 +75,7 @@ export function getWindowBytes(watchers: number): number {
   return Math.min(WATCH_WINDOW_MAX_BYTES, Math.max(WATCH_WINDOW_MIN_BYTES, share));
 }
 
-/** What limits a watcher now. */
+/** The limits that apply to a watcher now. */
 export interface FlowLimits {
   nowMs: number;
   windowBytes: number;

@@ -1,4 +1,4 @@
-/** What a receiver needs to accept deliveries: a copy of its row. */
+/** The settings with which a receiver accepts deliveries: a copy of its row. */
 import type { Validator } from "../../protocol/schemas/webhooks.ts";
 
 /** The version of a receiver only ever increases. */

@@ -1,7 +1,7 @@
 /**
- * Bounds the memory that a tunnel's object holds for others: bytes of requests, responses and messages that a slow agent or
- * a slow visitor has not taken. One bound is for all the tunnels of the isolate together, and each tunnel may hold as much of it as
- * stays free, so that one tunnel takes at most half and never the last byte.
+ * Bounds the memory that a tunnel's object holds for others: bytes of requests, responses and messages that a slow
+ * agent or a slow visitor has not taken. One bound is for all the tunnels of the isolate together, and each tunnel may
+ * hold as much of it as stays free, so that one tunnel takes at most half and never the last byte.
  */
 import { FairShare, type Share } from "../../shared/bounds/fair-share.ts";
 

@@ -5,7 +5,7 @@
 import type { Hello } from "../../protocol/wire/frames.ts";
 import type { AgentAdmission, ClientAdmission } from "./admission.ts";
 
-/** What an agent's socket carries. */
+/** The attachment of an agent's socket. */
 export interface AgentAttachment extends AgentAdmission {
   kind: "agent";
   agentId: string;
@@ -28,7 +28,7 @@ export interface AgentAttachment extends AgentAdmission {
   } | null;
 }
 
-/** What a visitor's WebSocket carries: its agent and stream. */
+/** The attachment of a visitor's WebSocket: its agent and stream. */
 export interface VisitorAttachment {
   kind: "visitor";
   agentId: string;
@@ -41,7 +41,7 @@ export interface VisitorAttachment {
   capture: string | null;
 }
 
-/** What the socket of a client of `underpass connect` carries. */
+/** The attachment of the socket of a client of `underpass connect`. */
 export interface ClientAttachment extends ClientAdmission {
   kind: "client";
   arrivedAtMs: number;

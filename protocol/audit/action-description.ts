@@ -1,4 +1,4 @@
-/** What the list of audit actions says about each. */
+/** The description of an audit action in the list of actions. */
 
 export const AUDIT_RESOURCES = [
   "user",
@@ -26,6 +26,6 @@ export interface ActionDescription {
    * the value of the event's metadata with this key.
    */
   predicate: string;
-  /** What its event means, for docs/api.md. */
+  /** The meaning of its event, for docs/api.md. */
   description: string;
 }

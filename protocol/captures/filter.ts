@@ -18,7 +18,7 @@ export class CaptureFilterError extends Error {
   override name = "CaptureFilterError";
 }
 
-/** What a filter looks at. */
+/** The fields of a request that a filter reads. */
 export type FilteredRequest = Pick<
   CaptureSummary,
   | "method"
@@ -45,7 +45,7 @@ interface Term {
   isNegated: boolean;
 }
 
-/** What `GET /inspector` can select by itself. Every request that matches the filter matches this query. */
+/** The part of a filter that `GET /inspector` supports. Every request that matches the filter matches this query. */
 export interface CaptureFilterQuery {
   method?: string;
   status?: string;

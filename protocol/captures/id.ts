@@ -26,7 +26,10 @@ export function toCaptureIdPrefix(atMs: number): string {
 
 const COUNT_MAX = 0xfff;
 
-/** Generates the ids of the captures of one of a tunnel's objects. Each sorts after the one before, even if the clock goes back. */
+/**
+ * Generates the ids of the captures of one of a tunnel's objects. Each sorts after the one before, even if the clock
+ * goes back.
+ */
 export class CaptureIdGenerator {
   readonly #tunnelSuffix: string;
   readonly #shard: number;

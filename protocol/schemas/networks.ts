@@ -144,7 +144,7 @@ export type DeviceEnrollment = z.infer<typeof DeviceEnrollment>;
 export const NetworkConfig = z.object({ config: z.string() });
 export type NetworkConfig = z.infer<typeof NetworkConfig>;
 
-/** What an agent needs to serve a network or a TCP tunnel through its relay. */
+/** The access with which an agent serves a network or a TCP tunnel through its relay. */
 export const RelayAccess = z.object({
   ticket: z.string().describe("A JWT of five minutes: protocol/relay/ticket.ts."),
   expires_at: Instant,

@@ -1,4 +1,4 @@
-/** What a server tells agents and clients that speak another version of the protocol. */
+/** The messages of a server for agents and clients that speak another version of the protocol. */
 import { PROTOCOL_VERSION } from "./frames.ts";
 
 /**

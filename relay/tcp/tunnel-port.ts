@@ -236,7 +236,10 @@ export class TunnelPort {
     this.#pool.addVisitor(visitor);
   }
 
-  /** Counts the visitor unless it is refused. In this order: an address that is not allowed must not use up the limits of others. */
+  /**
+   * Counts the visitor unless it is refused. In this order: an address that is not allowed must not use up the limits
+   * of others.
+   */
   #findRefusal(address: string): TunnelPortRefusal | null {
     const { connections } = this.#options;
     if (this.#allowedCidrs !== null && !isAddressIn(address, this.#allowedCidrs))

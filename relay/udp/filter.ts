@@ -67,7 +67,7 @@ const UNKNOWN_PEER = { drop: "unknown_peer" } as const;
 const UNPROVEN_RATE = { drop: "unproven_rate" } as const;
 const UNKNOWN_INDEX = { drop: "unknown_index" } as const;
 
-/** What one address group may send. */
+/** The budgets of one address group. */
 interface InitiationSource {
   /** Initiations whose mac1 is verified in any case. Anyone can use them up with junk from a forged address. */
   unverified: DatagramBudget;

@@ -1,4 +1,4 @@
-/** What the commands `backup` and `restore` share: their options, their output, and how they end. */
+/** The common parts of the commands `backup` and `restore`: their options, their output, and how they end. */
 import { rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";

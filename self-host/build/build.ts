@@ -21,8 +21,8 @@ export const WORKER_MODULES = join(ROOT, "dist/worker-modules.json");
 const WORKER_STAMP = join(ROOT, "dist/worker-sources.json");
 
 /**
- * Limit of all modules together, compressed, without their source maps. Cloudflare accepts 10 MB, but a fast cold start needs far
- * less. The reference of the API, which is loaded with `/docs` and `/openapi.json` only, has 30 KiB of it.
+ * Limit of all modules together, compressed, without their source maps. Cloudflare accepts 10 MB, but a fast cold start
+ * needs far less. The reference of the API, which is loaded with `/docs` and `/openapi.json` only, has 30 KiB of it.
  */
 export const WORKER_BUNDLE_MAX_BYTES = 500 * 1024;
 
@@ -113,8 +113,8 @@ async function listWorkerInputs({ inputs }: esbuild.Metafile): Promise<string[]>
 }
 
 /**
- * Makes the directory contain exactly these files, apart from its folders. Unchanged files are not touched, and changed ones are replaced
- * atomically, so that a server which starts at the same time never reads a partial module.
+ * Makes the directory contain exactly these files, apart from its folders. Unchanged files are not touched, and changed
+ * ones are replaced atomically, so that a server which starts at the same time never reads a partial module.
  */
 async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<void> {
   await mkdir(dir, { recursive: true });

@@ -13,13 +13,13 @@ const TLS_HANDSHAKE = 0x16;
 /** More than one read of a socket. */
 const READ_MAX_BYTES = 256 * 1024;
 
-/** What the heads of all connections of this process take. */
+/** The size of the incomplete heads of all connections of this process. */
 let totalBytes = 0;
 
 export interface CompleteHead {
-  /** Up to and including the empty line, one character for each byte; or what can't become a head. */
+  /** Up to and including the empty line, one character for each byte; or bytes that can't become a head. */
   text: string;
-  /** What follows the head. */
+  /** The bytes after the head. */
   rest: Uint8Array;
 }
 
@@ -35,7 +35,7 @@ export class HeadBuffer {
     // Most heads arrive whole, and are read where they are. An empty line before a request is ignored (RFC 9112 §2.2).
     const all = this.#buffer ? this.#append(fresh) : fresh.subarray(countLineBreaks(fresh));
     if (all === undefined) return undefined;
-    // It waits for an answer, which would come only after the time for a head.
+    // A TLS client waits for an answer: it is refused now, not only when the time for a head is over.
     if (!this.#buffer && all[0] === TLS_HANDSHAKE)
       return { text: all.toString("latin1"), rest: fresh.subarray(fresh.length) };
     const end = all.indexOf(HEAD_END, Math.max(0, known - HEAD_END.length));

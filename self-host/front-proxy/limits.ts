@@ -4,9 +4,15 @@ import { MINUTE_MS } from "../../shared/time.ts";
 
 /** How long a connection may take to send its first request. */
 export const FIRST_HEAD_MAX_MS = 10_000;
-/** How long a connection may take from the end of a response to the next complete request. Node.js's client gives up after 4 s. */
+/**
+ * How long a connection may take from the end of a response to the next complete request. Node.js's client gives up
+ * after 4 s.
+ */
 export const IDLE_MAX_MS = 15_000;
-/** The same for the connections of the operator's own proxy: longer than nginx (60 s), Traefik (90 s) and Caddy (120 s) keep them. */
+/**
+ * The same for the connections of the operator's own proxy: longer than nginx (60 s), Traefik (90 s) and Caddy (120 s)
+ * keep them.
+ */
 export const PROXY_IDLE_MAX_MS = 150_000;
 /** Sooner than workerd, which closes idle connections after 5 s: a request could cross that. Checked once a second. */
 export const UPSTREAM_IDLE_MAX_MS = 3_000;

@@ -1,7 +1,10 @@
 /** Finds the end of the body of a request or a response, so that the head of the next one is recognized. */
 
-/** @param from @param to where data of the body begins and ends, within the bytes that are being read. */
-export type HandleData = (from: number, to: number) => void;
+/** The length of a body in bytes, or that it is in the chunked coding. */
+export type BodyLength = number | "chunked";
+
+/** Called with the place of data of the body, within the bytes that are being read. */
+export type HandleData = (start: number, end: number) => void;
 
 export interface BodyReader {
   readonly isComplete: boolean;
@@ -12,24 +15,24 @@ export interface BodyReader {
   read(bytes: Uint8Array, onData?: HandleData): number | undefined;
 }
 
-export function createBodyReader(body: number | "chunked"): BodyReader {
-  return body === "chunked" ? new ChunkedBody() : new CountedBody(body);
+export function createBodyReader(length: BodyLength): BodyReader {
+  return length === "chunked" ? new ChunkedBody() : new FixedLengthBody(length);
 }
 
-class CountedBody implements BodyReader {
-  #left: number;
+class FixedLengthBody implements BodyReader {
+  #remaining: number;
 
   constructor(length: number) {
-    this.#left = length;
+    this.#remaining = length;
   }
 
   get isComplete(): boolean {
-    return this.#left === 0;
+    return this.#remaining === 0;
   }
 
   read(bytes: Uint8Array, onData?: HandleData): number {
-    const length = Math.min(bytes.length, this.#left);
-    this.#left -= length;
+    const length = Math.min(bytes.length, this.#remaining);
+    this.#remaining -= length;
     onData?.(0, length);
     return length;
   }
@@ -62,7 +65,7 @@ class ChunkedBody implements BodyReader {
   #state: ChunkState = "size";
   #size = 0;
   #digits = 0;
-  #ignored = 0;
+  #ignoredBytes = 0;
 
   get isComplete(): boolean {
     return this.#state === "complete";
@@ -97,7 +100,7 @@ class ChunkedBody implements BodyReader {
       case "sizeEnd":
         this.#state = this.#size > 0 ? "data" : "lineStart";
         this.#digits = 0;
-        this.#ignored = 0;
+        this.#ignoredBytes = 0;
         return byte === LF;
       case "dataEnd":
         this.#state = "dataEndLine";
@@ -136,9 +139,9 @@ class ChunkedBody implements BodyReader {
   }
 
   #ignore(byte: number): boolean {
-    this.#ignored += 1;
+    this.#ignoredBytes += 1;
     const isText = byte === TAB || (byte >= 0x20 && byte !== 0x7f);
-    return isText && this.#ignored <= IGNORED_MAX_BYTES;
+    return isText && this.#ignoredBytes <= IGNORED_MAX_BYTES;
   }
 }
 

@@ -1,9 +1,10 @@
 /**
- * The body of a request as it goes on to workerd. workerd refuses extensions of chunks, could read trailers differently, and
- * serves no other connection while it reads chunks that have arrived: hundreds of thousands of one byte take it seconds. So
- * the data of all chunks that arrive together is forwarded as one chunk, without extensions and trailers.
+ * The body of a request as it is forwarded to workerd. workerd refuses extensions of chunks, could read trailers
+ * differently, and serves no other connection while it reads chunks that have arrived: hundreds of thousands of one
+ * byte take it seconds. So the data of all chunks that arrive together is forwarded as one chunk, without extensions
+ * and trailers.
  */
-import { createBodyReader, type BodyReader } from "./message-body.ts";
+import { createBodyReader, type BodyLength, type BodyReader } from "./message-body.ts";
 
 const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
@@ -19,9 +20,9 @@ export class RequestBody {
   readonly #reader: BodyReader;
   readonly #isChunked: boolean;
 
-  constructor(body: number | "chunked") {
-    this.#reader = createBodyReader(body);
-    this.#isChunked = body === "chunked";
+  constructor(length: BodyLength) {
+    this.#reader = createBodyReader(length);
+    this.#isChunked = length === "chunked";
   }
 
   get isComplete(): boolean {
@@ -29,7 +30,7 @@ export class RequestBody {
   }
 
   /**
-   * @param bytes the data of their chunks is moved together within them, which costs no memory.
+   * @param bytes are changed: the data of their chunks is moved together, which takes no further memory.
    * @returns undefined when the body is malformed.
    */
   read(bytes: Uint8Array): BodyPart | undefined {

@@ -3,6 +3,7 @@
  * ways: where they disagree about the end of a request, a visitor can smuggle a second one past the first program.
  */
 import { parseHost } from "../../protocol/hosts.ts";
+import type { BodyLength } from "./message-body.ts";
 
 /** The size of one head, request line included. workerd has about the same limit. */
 export const HEAD_MAX_BYTES = 128 * 1024;
@@ -12,8 +13,8 @@ export const HEAD_MAX_FIELDS = 256;
 export const QUERY_MAX_PARAMETERS = 4_096;
 
 /**
- * workerd's `cfBlobHeader`: the header whose JSON workerd reports as `request.cf`, with the address of the visitor. workerd takes it from every
- * request on its socket, so a visitor's own header of this name is removed.
+ * workerd's `cfBlobHeader`: the header whose JSON workerd reports as `request.cf`, with the address of the visitor.
+ * workerd takes it from every request on its socket, so a visitor's own header of this name is removed.
  */
 export const CF_BLOB_HEADER = "underpass-connection";
 
@@ -24,7 +25,7 @@ export interface RequestHead {
   /** The host that the request is for, without its port and in lower case; null when there is none (HTTP/1.0). */
   host: string | null;
   /** The length of the body that follows. */
-  body: number | "chunked";
+  body: BodyLength;
   /** Whether the visitor asks for another protocol, such as WebSocket. */
   isUpgrade: boolean;
   /** Whether the request may be sent again if the connection is lost before an answer. */
@@ -180,7 +181,7 @@ function readBodyLength(
   contentLength: string | undefined,
   transferEncoding: string | undefined,
   isVersion11: boolean,
-): number | "chunked" | InvalidHead {
+): BodyLength | InvalidHead {
   if (transferEncoding === undefined) {
     if (contentLength === undefined) return 0;
     return CONTENT_LENGTH.test(contentLength) ? Number(contentLength) : "malformed";

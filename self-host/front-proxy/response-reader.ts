@@ -1,9 +1,9 @@
 /**
- * Finds where a response of workerd ends (RFC 9112 §6.3). The next request goes on to workerd only then: workerd serves no
+ * Finds where a response of workerd ends (RFC 9112 §6.3). The next request is forwarded only then: workerd serves no
  * other connection while it answers requests of one that have arrived, and ten thousand of them take it seconds.
  */
 import { toBuffer } from "./buffers.ts";
-import { createBodyReader, type BodyReader } from "./message-body.ts";
+import { createBodyReader, type BodyLength, type BodyReader } from "./message-body.ts";
 
 const HEAD_END = "\r\n\r\n";
 /** `HTTP/1.1 `, before the three digits of the status. */
@@ -24,14 +24,14 @@ export interface ResponseHead {
 }
 
 export interface ResponsePart {
-  /** What the visitor gets. */
+  /** The bytes to pass on to the visitor. */
   bytes: Uint8Array;
   /** If the head of the final response (RFC 9110 §15.2) ends within the bytes. */
   head?: ResponseHead;
 }
 
 export class ResponseReader {
-  #isToHead = false;
+  #isHeadRequest = false;
   /** The start of the response, while its head is incomplete. */
   #start: Buffer | undefined;
   /** Once the head is complete. */
@@ -43,12 +43,12 @@ export class ResponseReader {
 
   /** The response to another request follows. @param method of the request. */
   expect(method: string): void {
-    this.#isToHead = method === "HEAD";
+    this.#isHeadRequest = method === "HEAD";
     this.#start = undefined;
     this.#body = undefined;
   }
 
-  /** @param bytes of the server. @returns undefined while a head is incomplete, and stored. */
+  /** @param bytes from workerd. @returns undefined while a head is incomplete: its bytes are stored until it is complete. */
   read(bytes: Uint8Array): ResponsePart | undefined {
     if (this.#body) {
       this.#body.read(bytes);
@@ -76,10 +76,10 @@ export class ResponseReader {
   }
 
   /** @returns Infinity for a body that ends with the connection. */
-  #findLength(status: number, head: string): number | "chunked" {
+  #findLength(status: number, head: string): BodyLength {
     if (status === SWITCHING_PROTOCOLS) return Infinity;
-    if (this.#isToHead || status === NO_CONTENT || status === NOT_MODIFIED) return 0;
-    // It is the only encoding that workerd uses, and counts more than a length.
+    if (this.#isHeadRequest || status === NO_CONTENT || status === NOT_MODIFIED) return 0;
+    // workerd uses no other transfer coding. A length beside it does not count (RFC 9112 §6.3).
     if (ENCODING_FIELD.test(head)) return "chunked";
     return Number(LENGTH_FIELD.exec(head)?.[1] ?? Infinity);
   }

@@ -1,4 +1,4 @@
-/** What the connections of visitors get from the process. */
+/** The parts of the process that all connections of visitors share. */
 import type { MemoryReservation } from "../../shared/bounds/source-memory.ts";
 import type { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import type { Destination, FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";

@@ -131,7 +131,7 @@ export class VisitorConnection {
     return this.#visitor.bytesRead;
   }
 
-  /** Without bytes that wait to be sent, so that the number never decreases. */
+  /** Bytes that wait to be sent do not count, so that the number never decreases. */
   get bytesSent(): number {
     return Math.max(0, this.#visitor.bytesWritten - this.#visitor.writableLength);
   }
@@ -218,7 +218,7 @@ export class VisitorConnection {
     this.#sendHead(head);
     if (head.body === 0) this.#endRequest();
     else this.#phase = { kind: "body", body: new RequestBody(head.body) };
-    // If it had to wait, bytes that follow it had to wait too.
+    // If the request had to wait, the bytes after it had to wait too.
     if (this.#queued) this.#continue();
   }
 
@@ -309,7 +309,7 @@ export class VisitorConnection {
     this.#continue();
   }
 
-  /** @param bytes of the response, and what the server has sent after it. */
+  /** @param bytes the response, and what workerd has sent after it. */
   #openWebSocket({ text, end }: ResponseHead, bytes: Uint8Array): void {
     const visitor = this.#visitor;
     const { kind, shownHead } = readAcceptance(text);
@@ -339,7 +339,7 @@ export class VisitorConnection {
     // workerd was restarted. Only a used connection can have been idle.
     if (this.#repeatable && this.#requests > 1) {
       this.#sendHead(this.#repeatable);
-      // Once: workerd may be down.
+      // Only once, because workerd may be down.
       this.#repeatable = undefined;
       this.#endRequest();
       return;

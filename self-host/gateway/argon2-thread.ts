@@ -3,7 +3,7 @@ import { argon2Sync, type Argon2Parameters } from "node:crypto";
 import { constants, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 
-/** @returns by `postMessage`, in the order of the requests. */
+/** A message to the thread, which posts one response for each, in the same order. */
 export type HashRequest = Argon2Parameters;
 export type HashResponse = { hash: Uint8Array } | { error: string };
 

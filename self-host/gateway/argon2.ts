@@ -7,7 +7,7 @@ import { parseJson } from "../../shared/json.ts";
 import type { HashRequest, HashResponse } from "./argon2-thread.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 
-const Derivation = z.object({
+const HashParameters = z.object({
   secret: z.base64(),
   salt: z.base64(),
   memoryCost: z.int().min(8).max(65_536),
@@ -16,7 +16,7 @@ const Derivation = z.object({
   hashLength: z.int().min(16).max(64),
 });
 
-/** Its heap: the memory of a hash is not part of it. */
+/** Limits of the thread's heap, which does not contain the memory of a hash. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 };
 
 export class Argon2 {
@@ -24,9 +24,9 @@ export class Argon2 {
   /** One for each request that the thread has not answered, in their order. */
   #waiting: PromiseWithResolvers<HashResponse>[] = [];
 
-  /** Takes and answers bytes in base64. */
+  /** Secret, salt and hash are in base64. */
   async handle(body: string): Promise<GatewayResponse> {
-    const request = Derivation.safeParse(parseJson(body)).data;
+    const request = HashParameters.safeParse(parseJson(body)).data;
     if (!request) return buildErrorResponse(400, "the body must be {secret, salt} and the costs");
     const response = await this.#ask({
       message: Buffer.from(request.secret, "base64"),
@@ -36,7 +36,7 @@ export class Argon2 {
       parallelism: request.parallelism,
       tagLength: request.hashLength,
     });
-    if ("error" in response) throw new Error(`a password was not hashed: ${response.error}`);
+    if ("error" in response) throw new Error(`the password could not be hashed: ${response.error}`);
     const hash = Buffer.from(response.hash).toString("base64");
     return { status: 200, body: JSON.stringify({ hash }) };
   }

@@ -15,7 +15,7 @@ export interface ConnectionRequest {
   /** undefined: the server's own work. */
   caller: string | undefined;
   /** Resolves when the client has disconnected. */
-  left: Promise<void>;
+  disconnected: Promise<void>;
 }
 
 export interface PoolUsage {
@@ -38,7 +38,7 @@ export class NoConnectionError extends Error {
 const REASONS: Record<MissedTurn, string> = {
   too_many: "too many of the same caller wait already",
   too_late: "others of the same caller did not end in time",
-  left: "the client has disconnected",
+  disconnected: "the client has disconnected",
 };
 
 interface ConnectionPoolOptions {
@@ -86,10 +86,10 @@ export class ConnectionPool {
    * @throws NoConnectionError
    */
   async use<Result>(
-    { caller, left }: ConnectionRequest,
+    { caller, disconnected }: ConnectionRequest,
     work: (connection: PooledConnection) => Promise<Result>,
   ): Promise<Result> {
-    const outcome = await this.#turns.begin(caller, left);
+    const outcome = await this.#turns.begin(caller, disconnected);
     if (outcome !== "turn") throw new NoConnectionError(REASONS[outcome]);
     try {
       return await work(await this.#connect());

@@ -6,7 +6,7 @@
 import { SourceSlots } from "../../shared/bounds/source-slots.ts";
 
 /** Why there is no turn: too many wait already, the wait was too long, or the client has disconnected. */
-export type MissedTurn = "too_many" | "too_late" | "left";
+export type MissedTurn = "too_many" | "too_late" | "disconnected";
 
 type EndWait = (outcome: "turn" | MissedTurn) => void;
 
@@ -14,7 +14,7 @@ export class ConnectionTurns {
   readonly #connections: SourceSlots;
   readonly #places: SourceSlots;
   readonly #waitMaxMs: number;
-  /** By caller, each queue in order of arrival. The caller that has had a turn least recently is first. */
+  /** By caller, each queue in order of arrival and never empty. The caller whose last turn was the longest ago is first. */
   readonly #waiting = new Map<string, Set<EndWait>>();
 
   /** @param options.waitingMax how many can wait; those of one caller are at most half of them. */
@@ -31,9 +31,12 @@ export class ConnectionTurns {
   /**
    * Waits for a turn. After it, call `end` once.
    * @param caller an organization, or the group of an address (`parseApplicationName`).
-   * @param left resolves when the client has disconnected.
+   * @param disconnected resolves when the client has disconnected.
    */
-  async begin(caller: string | undefined, left: Promise<void>): Promise<"turn" | MissedTurn> {
+  async begin(
+    caller: string | undefined,
+    disconnected: Promise<void>,
+  ): Promise<"turn" | MissedTurn> {
     if (caller === undefined || this.#connections.take(caller)) return "turn";
     if (!this.#places.take(caller)) return "too_many";
     const { promise, resolve } = Promise.withResolvers<"turn" | MissedTurn>();
@@ -47,7 +50,7 @@ export class ConnectionTurns {
     };
     this.#waiting.set(caller, queue.add(endWait));
     const timer = setTimeout(endWait, this.#waitMaxMs, "too_late");
-    void left.then(() => endWait("left"));
+    void disconnected.then(() => endWait("disconnected"));
     return promise;
   }
 
@@ -56,10 +59,8 @@ export class ConnectionTurns {
     this.#connections.free(caller);
     for (const [waiting, queue] of this.#waiting) {
       if (!this.#connections.take(waiting)) continue;
-      for (const endWait of queue) {
-        endWait("turn");
-        break;
-      }
+      const [endWait] = queue;
+      endWait!("turn");
       if (queue.size === 0) continue;
       this.#waiting.delete(waiting);
       this.#waiting.set(waiting, queue);

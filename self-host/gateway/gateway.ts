@@ -70,8 +70,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const verifyDatabaseUrl = createSecretVerifier(databaseUrl);
 
   const server = createServer((request, response) => {
-    const left = new Promise<void>((resolve) => response.once("close", resolve));
-    void handle(request, left).then(
+    const disconnected = new Promise<void>((resolve) => response.once("close", resolve));
+    void handle(request, disconnected).then(
       (result) => sendResponse(response, result),
       (error: unknown) => {
         log.error(
@@ -84,7 +84,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   // The Worker keeps its connections open for as long as it runs.
   server.keepAliveTimeout = 0;
 
-  async function handle(request: IncomingMessage, left: Promise<void>): Promise<GatewayResponse> {
+  async function handle(
+    request: IncomingMessage,
+    disconnected: Promise<void>,
+  ): Promise<GatewayResponse> {
     const connectionString = String(request.headers["neon-connection-string"]);
     if (request.method !== "POST") return buildErrorResponse(404, "not found");
     switch (request.url) {
@@ -109,7 +112,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       case "/sql":
         return handleSql(
           queries,
-          { caller: readCaller(connectionString), left },
+          { caller: findCaller(connectionString), disconnected },
           request.headers,
           body,
         );
@@ -172,8 +175,8 @@ function removeQuery(url: string | undefined): string {
   return String(url).split("?", 1)[0]!;
 }
 
-/** For whom a query is (`formatApplicationName`). */
-function readCaller(connectionString: string): string | undefined {
+/** @returns the caller that causes the query, as `formatApplicationName` has written it. */
+function findCaller(connectionString: string): string | undefined {
   const parameters = connectionString.slice(connectionString.indexOf("?") + 1);
   return parseApplicationName(new URLSearchParams(parameters).get("application_name") ?? "");
 }

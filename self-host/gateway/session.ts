@@ -53,7 +53,7 @@ export async function serveSession(
   }
   const { caller } = authenticated;
   try {
-    await pool.use({ caller, left: closed }, (connection) =>
+    await pool.use({ caller, disconnected: closed }, (connection) =>
       serveTransaction(connection, client, closed),
     );
   } catch (error) {
@@ -76,7 +76,7 @@ async function serveTransaction(
 /**
  * Handles startup and password. Messages that the client has already sent after them stay in its stream.
  *
- * @returns for whom the session is, or the error message for a client that is rejected.
+ * @returns the caller that causes the session, or the error message for a client that is rejected.
  */
 async function authenticate(
   client: Duplex,

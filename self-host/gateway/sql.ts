@@ -65,7 +65,7 @@ async function runBody(
     params: one.params,
     arrayMode: one.arrayMode ?? arrayMode,
   });
-  let broken = false;
+  let isBroken = false;
   try {
     if ("query" in body) return buildOkResponse(await runSingle(connection, toQuery(body)));
     const begin = buildBeginStatement(headers);
@@ -73,10 +73,10 @@ async function runBody(
     const results = await runBatch(connection, begin, body.queries.map(toQuery));
     return { ...buildOkResponse({ results }), headers: echoBatchHeaders(headers) };
   } catch (error) {
-    broken = isConnectionLost(error);
+    isBroken = isConnectionLost(error);
     return toErrorResponse(error);
   } finally {
-    connection.release(broken);
+    connection.release(isBroken);
   }
 }
 

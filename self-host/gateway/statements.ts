@@ -50,11 +50,11 @@ async function evictOldest(
   connection: PostgresConnection,
   names: Map<string, string>,
 ): Promise<void> {
-  for (const [text, name] of names) {
-    names.delete(text);
-    await connection.deallocate(name);
-    return;
-  }
+  const [oldest] = names;
+  if (!oldest) return;
+  const [text, name] = oldest;
+  names.delete(text);
+  await connection.deallocate(name);
 }
 
 function getStatementNames(connection: PostgresConnection): Map<string, string> {

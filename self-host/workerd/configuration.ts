@@ -15,7 +15,10 @@ export interface ConfigurationOptions {
   dataDir: DataDir;
   /** Where workerd takes requests of visitors and of callers of the API, such as `unix:/path` or `127.0.0.1:80`. */
   publicAddress: string;
-  /** The path of the socket on which workerd takes requests that are known to be for the API: one Worker handles them, not two. */
+  /**
+   * The path of the socket on which workerd takes requests that are known to be for the API: one Worker handles them,
+   * not two.
+   */
   apiSocket: string;
   /** The path of the socket that workerd takes requests of the server itself on. */
   controlSocket: string;

@@ -1,7 +1,7 @@
 /**
  * Runs workerd with the production bundle. The server sends three kinds of requests to the Worker's `Control` entry
- * point, over a socket that only its owner can open: drain, run the scheduled job, and report metrics. Over another one it tells the
- * isolate of the objects that the disk is almost full.
+ * point, over a socket that only its owner can open: drain, run the scheduled job, and report metrics. Over another one
+ * it tells the isolate of the objects that the disk is almost full.
  */
 import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -40,7 +40,7 @@ export interface Workerd {
   probeSocket: string;
   /** The path for a socket on which the front proxy answers with its metrics. */
   frontMetricsSocket: string;
-  /** What the Worker knows of all tenants together, as JSON. */
+  /** The Worker's metrics of all tenants together, as JSON. */
   requestMetrics(): Promise<string>;
   /** Notifies the agents and waits for requests in flight. */
   drain(): Promise<void>;

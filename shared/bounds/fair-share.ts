@@ -23,7 +23,7 @@ export class FairShare {
   }
 }
 
-/** What one holder holds of a `FairShare`. */
+/** The part of a `FairShare` that one holder holds. */
 export class Share {
   readonly #use: (amount: number) => void;
   readonly #countFree: () => number;

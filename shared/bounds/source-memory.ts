@@ -33,7 +33,7 @@ interface Source {
   returnShare: (share: Share) => void;
 }
 
-/** What one holder has reserved of the memory of its source. */
+/** The part of its source's memory that one holder has reserved. */
 export class MemoryReservation {
   readonly #source: Source;
   #share: Share | undefined;
@@ -43,7 +43,7 @@ export class MemoryReservation {
     this.#source = source;
   }
 
-  /** @returns false when the source may not hold so much more. Then nothing is reserved any more. */
+  /** @returns false when the source may not hold as much more. Then nothing is reserved any more. */
   resize(bytes: number): boolean {
     const added = bytes - this.#bytes;
     if (added === 0) return true;

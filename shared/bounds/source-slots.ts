@@ -25,7 +25,7 @@ export class SourceSlots {
     return true;
   }
 
-  /** For what is open already, also beyond the limit. */
+  /** For a connection or port that is open already: counts it even beyond the limit. */
   add(source: string): void {
     this.#takenBySource.set(source, (this.#takenBySource.get(source) ?? 0) + 1);
     this.#taken += 1;

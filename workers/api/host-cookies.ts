@@ -1,8 +1,8 @@
 /**
- * Cookies of the service's own host. Pages of tunnels can be on the same site as this service, and a page can set cookies for
- * its whole site. So a browser could send the cookie of an attacker, and its user would finish what the attacker has begun. Where
- * the scheme is https, the names have the prefix `__Host-`, which browsers accept only from this very host. Two cookies of a
- * name are refused in any case.
+ * Cookies of the service's own host. Pages of tunnels can be on the same site as this service, and a page can set
+ * cookies for its whole site. So a browser could send the cookie of an attacker, and its user would finish what the
+ * attacker has begun. Where the scheme is https, the names have the prefix `__Host-`, which browsers accept only from
+ * this very host. Two cookies of a name are refused in any case.
  */
 import { setCookie } from "hono/cookie";
 import type { ApiContext } from "./route.ts";

@@ -1,6 +1,6 @@
 /**
- * Bounds the values of a JSON text before it is parsed. The parser takes time for each value and for each level: 1 MiB of `[` takes
- * 100 ms, 1 MiB of different names 50 ms, and 1 MiB in one string one. Visitors wait meanwhile.
+ * Bounds the values of a JSON text before it is parsed. The parser takes time for each value and for each level: 1 MiB
+ * of `[` takes 100 ms, 1 MiB of different names 50 ms, and 1 MiB in one string one. Visitors wait meanwhile.
  */
 
 /** Every route needs fewer. */

@@ -1,4 +1,4 @@
-/** What every route of the API uses: its context, its definition, and the errors that many routes throw. */
+/** The context and the definition of a route of the API, and the errors that many routes throw. */
 import { createRoute, OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { waitUntil } from "cloudflare:workers";
 import type { Context, MiddlewareHandler } from "hono";
@@ -56,7 +56,7 @@ export interface Claimant {
   checkRights(this: void, db: Database): Promise<void>;
 }
 
-/** The session of an access token, whatever has become of the token's organization. */
+/** The session of an access token, even if its user has left the organization that the token names. */
 export interface OwnSession {
   userId: string;
   sessionId: string;
@@ -107,7 +107,7 @@ export function notFound(resource: string, key = "id"): ApiError {
   return new ApiError("not_found", `There is no ${resource} with this ${key}.`);
 }
 
-/** What a parameter of a path names, by the segment before it. */
+/** The resource that a parameter of a path names, by the segment before the parameter. */
 const RESOURCE_BY_SEGMENT: Partial<Record<string, string>> = {
   connections: "connected agent",
   devices: "device",
@@ -137,7 +137,7 @@ export function noRoute(headers: Record<string, string> = {}): ApiError {
   return new ApiError("not_found", "There is no route at this path.", { headers });
 }
 
-/** For what only an approved organization may do (`REQUIRE_ORG_APPROVAL`). */
+/** For requests that only an approved organization may send (`REQUIRE_ORG_APPROVAL`). */
 export function organizationNotApproved(): ApiError {
   return new ApiError(
     "forbidden",
@@ -149,7 +149,7 @@ export function organizationNotApproved(): ApiError {
 export function portShareUsed(): ApiError {
   return new ApiError(
     "conflict",
-    "An organization can have as many ports of a relay as stay free for others. Those that it released within the last 24 hours count.",
+    "The organization already has its share of relay ports: as many as stay free for others. Delete a tunnel or network that has a port; if an agent has served it, the port counts for another 24 hours.",
   );
 }
 
@@ -200,10 +200,10 @@ export function runInBackground(c: ApiContext, failure: string, work: Promise<un
 /** Runs before a route's handler, and adds to the document what it requires and how it refuses. */
 export interface Guard {
   middleware?: MiddlewareHandler<ApiEnv>;
-  /** The credentials of which it requires one. */
+  /** It requires one of these credentials. */
   security?: readonly SecurityScheme[];
   failures: readonly ErrorCode[];
-  /** What it requires, as a sentence for the document. */
+  /** A sentence for the document that says what it requires. */
   requirement?: string;
 }
 
@@ -241,7 +241,7 @@ interface RouteDefinition {
   failures?: readonly ErrorCode[];
 }
 
-/** A definition with everything that follows from it, as the document needs it. */
+/** A definition, completed with what its guards, parameters and body imply, for the document. */
 export interface DocumentedRoute {
   method: RouteDefinition["method"];
   path: string;
@@ -279,7 +279,7 @@ export function route<const Definition extends RouteDefinition>(
   return createRoute(config) as unknown as OpenApiRoute<Definition>;
 }
 
-/** Adds a route to the document whose handler is added to the router by itself, such as a WebSocket. */
+/** Adds a route to the document only. Its handler is added to the router separately, such as that of a WebSocket. */
 export function documentRoute(router: OpenAPIHono<ApiEnv>, definition: RouteDefinition): void {
   router.openAPIRegistry.registerPath(toDocumentedRoute(definition) as unknown as RouteConfig);
 }

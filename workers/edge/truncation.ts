@@ -9,9 +9,9 @@ import {
 const DEPARTURE_POLL_MS = 1_000;
 
 /**
- * When a tunnel's object fails, for example on a full disk, workerd ends its responses without a `Content-Length` with the chunk
- * that means "complete". The object marks such responses. Through this pipe their connection stays open instead, until the visitor
- * closes it.
+ * When a tunnel's object fails, for example on a full disk, workerd ends its responses without a `Content-Length` with
+ * the chunk that means "complete". The object marks such responses. Through this pipe their connection stays open
+ * instead, until the visitor closes it.
  */
 export function keepTruncationVisible(request: Request, response: Response): Response {
   if (!response.headers.has(SILENT_TRUNCATION_HEADER)) return response;

@@ -15,7 +15,7 @@ export const CHANGES_OF_A_KIND_DAILY_MAX = 10_000;
 
 type AuditEvent = typeof auditEvents.$inferInsert;
 
-/** What one organization may have at a time. What has ended does not count. */
+/** How many of each one organization may have at a time. Those that have ended do not count. */
 export const ORGANIZATION_MAXIMA = {
   tunnels: 2_000,
   capability_tokens: 10_000,
@@ -63,8 +63,8 @@ export function buildLock(orgId: string, resource: BoundedResource | "relay_port
 }
 
 /**
- * Never refused: what ends or revokes something, because each needs a creation that counts, and what a user's sign-in
- * causes, which has bounds of its own.
+ * These are never refused: actions that end or revoke something, because each needs a creation that counts, and actions that
+ * a user's sign-in causes, which have bounds of their own.
  */
 const UNCOUNTED_ACTIONS: ReadonlySet<AuditAction> = new Set([
   "account_created",
@@ -138,6 +138,6 @@ export function countRecentChanges(orgId: string, action: AuditAction): SQL {
 
 /** The service's own changes follow from changes of callers. */
 function isCounted({ orgId, userId, ip, action }: AuditEvent): boolean {
-  const isOfService = userId === null && ip === null;
-  return Boolean(orgId) && !isOfService && !UNCOUNTED_ACTIONS.has(action);
+  const isByService = userId === null && ip === null;
+  return Boolean(orgId) && !isByService && !UNCOUNTED_ACTIONS.has(action);
 }

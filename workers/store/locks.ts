@@ -33,7 +33,7 @@ export type CallerActor = MemberActor | AgentActor;
 /** The caller's role has changed, its token was revoked, or its organization deleted, since the guard read it. */
 export class PermissionLostError extends Error {
   override name = "PermissionLostError";
-  /** What has changed: a member's role, or an agent's token. */
+  /** Whether a member's role or an agent's token has changed. */
   readonly credential: "role" | "token";
 
   constructor(actor: CallerActor) {

@@ -39,7 +39,10 @@ export async function insertOutbox(
   return inserted;
 }
 
-/** Claims mails, or messages of other kinds, that are due. Each row goes to one caller, and is due again after a longer delay each time. */
+/**
+ * Claims mails, or messages of other kinds, that are due. Each row goes to one caller, and is due again after a longer
+ * delay each time.
+ */
 export async function claimDueMessages(
   { query }: Db,
   which: "mails" | "others",

@@ -1,7 +1,7 @@
 /**
- * Detects a SIGINT that the shell between npm and this process got, and does not act on. The shell sleeps until this process ends, so
- * it runs only to handle a signal, which Linux counts. Whatever else makes it run (a suspended machine, a stopped job) makes
- * all threads of npm run, too, or continues this process.
+ * Detects a SIGINT that the shell between npm and this process got, and does not act on. The shell sleeps until this
+ * process ends, so it runs only to handle a signal, which Linux counts. Whatever else makes it run (a suspended
+ * machine, a stopped job) makes all threads of npm run, too, or continues this process.
  */
 
 /** How often Linux has run each of them. */

@@ -1,7 +1,7 @@
 /**
- * The end of npx. Under npx, this process is the child of a shell, which is a child of npm. A Ctrl-C at a terminal reaches all
- * of them, but npm passes a signal that was sent to it alone only to the shell, and the shell does not pass it on: SIGTERM ends the
- * shell, and SIGINT does nothing before this process ends.
+ * Notices when npx ends. Under npx, this process is the child of a shell, which is a child of npm. A Ctrl-C at a
+ * terminal reaches all of them, but npm passes a signal that was sent to it alone only to the shell, and the shell does
+ * not pass it on: SIGTERM ends the shell, and SIGINT does nothing before this process ends.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { InterruptDetector, type Runs } from "./interrupt-detector.ts";

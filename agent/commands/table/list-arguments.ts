@@ -1,4 +1,4 @@
-/** What completion offers for arguments that name something on the server. */
+/** The completions for arguments that name something on the server. */
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import type { OptionSpecs } from "../../options.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The table of commands, from which parsing, `--help`, docs/cli.md and completion derive. It imports none of the commands' code:
- * `underpass version` should not wait for it.
+ * The table of commands, from which parsing, `--help`, docs/cli.md and completion derive. It imports none of the
+ * commands' code: `underpass version` should not wait for it.
  */
 import { defineCommand, type Command } from "../command.ts";
 import { COMPLETION } from "./completion.ts";

@@ -11,12 +11,12 @@ const COLUMN_MIN_CHARS = 6;
 
 export interface Column {
   header: string;
-  /** Numbers are easier to compare with their last digits below each other. */
-  isRight?: boolean;
-  /** Left out where the first rows do not fit the terminal; the column with the lowest number goes first. */
-  omission?: number;
-  /** Its values are never cut: the user types them again. */
-  isWhole?: boolean;
+  /** Aligned to the right: numbers are easier to compare with their last digits below each other. */
+  isNumeric?: boolean;
+  /** The column may be left out when the first rows do not fit the terminal; that with the lowest number goes first. */
+  omissionOrder?: number;
+  /** For values that the user types again. */
+  isNeverCut?: boolean;
 }
 
 export class Table {
@@ -59,9 +59,9 @@ export class Table {
 
   #omitColumns(): void {
     while (this.#getExcess(this.#widths) > 0) {
-      const ranks = this.#columns.map(({ omission }) => omission ?? Infinity);
-      const omitted = ranks.indexOf(Math.min(...ranks));
-      if (ranks[omitted] === Infinity) return;
+      const orders = this.#columns.map(({ omissionOrder }) => omissionOrder ?? Infinity);
+      const omitted = orders.indexOf(Math.min(...orders));
+      if (orders[omitted] === Infinity) return;
       this.#columns = this.#columns.toSpliced(omitted, 1);
       this.#indexes = this.#indexes.toSpliced(omitted, 1);
       this.#widths = this.#widths.toSpliced(omitted, 1);
@@ -81,7 +81,7 @@ export class Table {
         const width = widths[at]!;
         const text = cutText(cell, width);
         const padding = " ".repeat(width - getWidth(text));
-        return this.#columns[at]?.isRight ? padding + text : text + padding;
+        return this.#columns[at]?.isNumeric ? padding + text : text + padding;
       })
       .join(COLUMN_GAP)
       .trimEnd();
@@ -91,7 +91,7 @@ export class Table {
   #fitWidths(): number[] {
     const widths = [...this.#widths];
     while (this.#getExcess(widths) > 0) {
-      const cuttable = widths.map((width, at) => (this.#columns[at]!.isWhole ? 0 : width));
+      const cuttable = widths.map((width, at) => (this.#columns[at]!.isNeverCut ? 0 : width));
       const widest = Math.max(...cuttable);
       if (widest <= COLUMN_MIN_CHARS) break;
       widths[cuttable.indexOf(widest)] = widest - 1;

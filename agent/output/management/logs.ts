@@ -1,4 +1,4 @@
-/** What `underpass logs` prints: JSON for programs, one line a request for people. */
+/** The output of `underpass logs`: JSON for programs, one line a request for people. */
 import { styleText } from "node:util";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { formatBytes } from "../format/format-bytes.ts";

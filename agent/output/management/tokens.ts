@@ -1,4 +1,4 @@
-/** What `underpass tokens` prints for people. */
+/** The output of `underpass tokens` for people. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isTokenValid, NONCE_SHOWN_CHARS } from "../../management/find-token.ts";
 import { formatExpiry } from "../format/format-relative-time.ts";
@@ -28,7 +28,7 @@ export function formatTokenRow(token: Token): string[] {
   ];
 }
 
-/** What a new token may do, as one sentence. */
+/** Describes the permissions of a new token in one sentence. */
 export function describeToken(token: Token): string {
   const { name, nonce, allowedSubdomains, projectSlug, monthlyBudgetUsdCents, expiresAt } = token;
   const parts = [

@@ -1,4 +1,4 @@
-/** What `underpass tunnels` prints for people. */
+/** The output of `underpass tunnels` for people. */
 import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { formatExpiry } from "../format/format-relative-time.ts";
@@ -19,13 +19,13 @@ export function getTunnelState({
 }
 
 export const TUNNEL_COLUMNS: readonly Column[] = [
-  { header: "NAME", isWhole: true },
+  { header: "NAME", isNeverCut: true },
   { header: "URL" },
   { header: "STATE" },
-  { header: "AGENT", omission: 2 },
-  { header: "REQUESTS", isRight: true },
-  { header: "PROJECT", omission: 1 },
-  { header: "EXPIRES", omission: 3 },
+  { header: "AGENT", omissionOrder: 2 },
+  { header: "REQUESTS", isNumeric: true },
+  { header: "PROJECT", omissionOrder: 1 },
+  { header: "EXPIRES", omissionOrder: 3 },
 ];
 
 export function createTunnelTable(): Table {

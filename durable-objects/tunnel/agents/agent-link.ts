@@ -183,7 +183,7 @@ export class AgentLink {
     this.send((writer) => writer.writeJson(FRAME.request, sentFlags, stream, payload));
   }
 
-  /** What the agent shows about its tunnel. */
+  /** Sends the state of the tunnel that the agent shows to its user. */
   sendStatus(status: TunnelStatus): void {
     if (!this.#attachment.hello?.readsStatus) return;
     this.send((writer) => writer.writeJson(FRAME.status, 0, 0, status));

@@ -36,7 +36,7 @@ const REFUSALS_REPORT_MS = 2_000;
 type OnDisconnected = (willReturn: boolean) => void;
 
 export class Agents {
-  /** What the whole tunnel buffers, whichever agents serve it. */
+  /** The bytes that the whole tunnel buffers, whichever agents serve it. */
   readonly buffered = new BufferedBytes();
   readonly #ctx: DurableObjectState;
   readonly #onDisconnected: OnDisconnected;
@@ -190,7 +190,7 @@ export class Agents {
     this.#sendStatus(access);
   }
 
-  /** The agent connects to as many objects. */
+  /** The agents then connect to as many objects as the tunnel has shards. */
   onShardCountChanged(): void {
     const shards = this.#getShardCount();
     for (const link of this.#serving) link.setShardCount(shards);
@@ -208,28 +208,11 @@ export class Agents {
       setTimeout(() => this.#reportRefusals(), REFUSALS_REPORT_MS);
   }
 
-  #reportRefusals(): void {
-    for (const link of this.listServing(Date.now())) {
-      const refused = this.#unreportedRefusals.get(link);
-      if (refused !== undefined) link.sendStatus({ refused });
-    }
-    this.#unreportedRefusals.clear();
-  }
-
   /** The server restarts. */
   sendGoingAway(reason: string): void {
     for (const link of this.listServing(Date.now())) {
       link.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, reason));
     }
-  }
-
-  /** The agents of a pool show how many they are. */
-  #sendPoolSize(): void {
-    if (this.#serving[0]?.pool) this.#sendStatus({ agents: this.#serving.length });
-  }
-
-  #sendStatus(status: TunnelStatus): void {
-    for (const link of this.listServing(Date.now())) link.sendStatus(status);
   }
 
   /** The agent violated the protocol. */
@@ -261,6 +244,25 @@ export class Agents {
       if (link) this.#disconnect(link, name, explanation);
       else refuse(socket, name, explanation);
     }
+  }
+
+  // ── Inside ──
+
+  #reportRefusals(): void {
+    for (const link of this.listServing(Date.now())) {
+      const refused = this.#unreportedRefusals.get(link);
+      if (refused !== undefined) link.sendStatus({ refused });
+    }
+    this.#unreportedRefusals.clear();
+  }
+
+  /** The agents of a pool show how many they are. */
+  #sendPoolSize(): void {
+    if (this.#serving[0]?.pool) this.#sendStatus({ agents: this.#serving.length });
+  }
+
+  #sendStatus(status: TunnelStatus): void {
+    for (const link of this.listServing(Date.now())) link.sendStatus(status);
   }
 
   #createLink(socket: WebSocket, attachment: AgentAttachment, lastReceivedAtMs: number): AgentLink {

@@ -10,7 +10,7 @@ import type { AgentLink } from "./agent-link.ts";
 /** An agent that has been silent for longer has missed a heartbeat: others are preferred to it. */
 export const HEARTBEAT_LATE_MS = HEARTBEAT_INTERVAL_MS + 2_000;
 
-/** What the choice of an agent depends on. */
+/** The properties of an agent that its choice depends on. */
 export type PoolAgent = Pick<
   AgentLink,
   "isGoingAway" | "isHealthy" | "streamCount" | "chosenLastAt"

@@ -221,7 +221,7 @@ export class CaptureStore {
   }
 
   /**
-   * Drops the oldest page or long-lived capture if it began before then.
+   * Drops the oldest page or long-lived capture if it began before `beforeMs`.
    * @returns the id of a long-lived capture, which may still be open; null when nothing was old enough.
    */
   dropOldest(beforeMs: number): { longLivedId: string | null } | null {

@@ -30,7 +30,7 @@ import {
 } from "./record.ts";
 import { Recording, type RecordingObserver, type RecordedRequest } from "./recording.ts";
 import { StoredCaptureSettings } from "./settings.ts";
-import { UnwrittenCaptures } from "./unwritten-captures.ts";
+import { UnwrittenCaptures, type UnwrittenPart } from "./unwritten-captures.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /**
@@ -49,9 +49,9 @@ const CAPTURE_WRITE_DELAY_MS = 100;
 /** The shortest time between two writes, unless they are large. A crash loses the captures of this time at most. */
 const CAPTURE_WRITE_INTERVAL_MS = 1_000;
 const CAPTURE_WRITE_MAX_WAITS = CAPTURE_WRITE_INTERVAL_MS / CAPTURE_WRITE_DELAY_MS;
-/** So much of captures that have ended is written without waiting for the interval to end, as a page of them is. */
+/** As many bytes of ended captures are written without waiting for the end of the interval, and so is a full page of them. */
 export const FINALIZED_WRITE_BYTES = 128 * 1024;
-/** The same of all bodies and messages, also of open exchanges. */
+/** The same for all bodies and messages, including those of open exchanges. */
 const LARGE_WRITE_BYTES = 1024 * 1024;
 /** The shortest time until the next retention check. */
 const RETENTION_CHECK_MIN_MS = MINUTE_MS;
@@ -122,7 +122,7 @@ export class Captures implements RecordingObserver {
   async list(filter: CaptureFilter): Promise<CaptureSummary[]> {
     const tunnelId = this.#deps.tunnelId();
     if (tunnelId === undefined || this.#isRetired) return [];
-    this.#write(true);
+    this.#writeAll();
     const summaries: CaptureSummary[] = [];
     const fromMs = Math.max(this.#retainedSinceMs, filter.sinceMs ?? 0);
     for await (const record of this.#records.list(fromMs, filter.after)) {
@@ -133,11 +133,11 @@ export class Captures implements RecordingObserver {
     return summaries;
   }
 
-  /** Counts the newest captures since then, up to `maxRequests`. */
+  /** Counts the newest captures that began at `sinceMs` or later, up to `maxRequests`. */
   async breakDown(sinceMs: number, maxRequests: number): Promise<CaptureBreakdown> {
     const counter = new BreakdownCounter();
     if (this.#isRetired) return counter.finish(true);
-    this.#write(true);
+    this.#writeAll();
     for await (const record of this.#records.list(Math.max(this.#retainedSinceMs, sinceMs))) {
       if (counter.requests >= maxRequests) return counter.finish(false);
       counter.count(this.#withLiveState(record));
@@ -151,7 +151,7 @@ export class Captures implements RecordingObserver {
    */
   async listVisits(limit: number, readsHeaders: boolean): Promise<CapturedVisit[]> {
     if (this.#isRetired) return [];
-    this.#write(true);
+    this.#writeAll();
     const visits: CapturedVisit[] = [];
     for await (const record of this.#records.list(this.#retainedSinceMs)) {
       if (visits.length >= limit) break;
@@ -172,7 +172,7 @@ export class Captures implements RecordingObserver {
   }
 
   find(id: string, lookup = new CaptureLookup(this.#kv)): Capture | undefined {
-    this.#write(true);
+    this.#writeAll();
     const recording = this.#longLived.get(id);
     if (!recording && getCaptureTimeMs(id) < this.#retainedSinceMs) return undefined;
     const stored = lookup.find(id);
@@ -182,11 +182,11 @@ export class Captures implements RecordingObserver {
   }
 
   /**
-   * Captures that began up to then are no longer listed. An open one can be found by its id until it ends. A page
-   * that also contains newer captures stays on disk as long as they do.
+   * Captures that began at `untilMs` or earlier are no longer listed. An open one can be found by its id until it ends.
+   * A page that also contains newer captures stays on disk as long as they do.
    */
   async clear(untilMs: number): Promise<void> {
-    this.#write(true);
+    this.#writeAll();
     this.#clearedUntilMs = Math.max(this.#clearedUntilMs, Math.min(untilMs, Date.now()));
     this.#kv.put<number>(CLEARED_UNTIL_KEY, this.#clearedUntilMs);
     await this.#enforceLimits();
@@ -203,7 +203,7 @@ export class Captures implements RecordingObserver {
 
   /** Called before the server stops. */
   flush(): void {
-    this.#write(true);
+    this.#writeAll();
   }
 
   // ── Called by exchanges and sockets ──
@@ -222,7 +222,8 @@ export class Captures implements RecordingObserver {
   /** For a WebSocket, after hibernation. @returns null also when it has ended or is already being recorded. */
   resumeRecording(id: string): Recording | null {
     if (this.#isRetired || this.#longLived.has(id)) return null;
-    this.#write(false);
+    this.#promoteUntil(Date.now() - CAPTURE_LONG_MS);
+    this.#write("all");
     const row = this.#store.findLongLived(id);
     if (row?.record.state !== "open") return null;
     const recording = Recording.resume(this, this.#settings, row);
@@ -313,7 +314,7 @@ export class Captures implements RecordingObserver {
     }
     this.#isWriteScheduled = false;
     // The row of an open exchange is written again and again: it waits while messages are not stored.
-    this.#writeNow(this.memory.admits("entry"));
+    this.#write(this.memory.admits("entry") ? "all" : "ended");
   }
 
   get #isWriteDue(): boolean {
@@ -326,29 +327,30 @@ export class Captures implements RecordingObserver {
     );
   }
 
-  /** @param all also writes open recordings that may end soon. */
-  #write(all: boolean): void {
-    this.#promoteUntil(all ? Infinity : Date.now() - CAPTURE_LONG_MS);
-    this.#writeNow(true);
+  /** Writes every capture, so that whatever is read from the storage is complete. */
+  #writeAll(): void {
+    this.#promoteUntil(Infinity);
+    this.#write("all");
   }
 
-  /** Recordings that began up to then are open for long, and are written before they end. */
-  #promoteUntil(atMs: number): void {
+  /** Recordings that began at `untilMs` or earlier are open for long, and are written before they end. */
+  #promoteUntil(untilMs: number): void {
     for (const recording of this.#recent.values()) {
-      if (recording.atMs > atMs) break;
+      if (recording.atMs > untilMs) break;
       this.#promote(recording);
       this.#notifyWatchers(recording);
     }
   }
 
-  /** @param all also open exchanges. */
-  #writeNow(all: boolean): void {
-    const { finalized, longLived } = this.#unwritten.take(all);
+  #write(which: UnwrittenPart): void {
+    const { finalized, longLived } = this.#unwritten.take(which);
     const maxBytes = this.#limit.getBytes(this.#store.storedBytes, Date.now());
     try {
       if (!this.#isRetired && (finalized.length > 0 || longLived.length > 0)) {
         this.#writtenAtMs = Date.now();
-        this.#uncheckedBytes += this.memory.countWritten(this.#store.write(finalized, longLived));
+        const writtenBytes = this.#store.write(finalized, longLived);
+        this.memory.countWritten(writtenBytes);
+        this.#uncheckedBytes += writtenBytes;
       }
     } finally {
       const ended = [...finalized, ...longLived.filter(({ isOpen }) => !isOpen)];
@@ -374,7 +376,7 @@ export class Captures implements RecordingObserver {
     }
   }
 
-  /** @returns whether there was a capture from before that time. */
+  /** @returns whether there was a capture that began before `beforeMs`. */
   #dropOldest(beforeMs: number): boolean {
     const dropped = this.#store.dropOldest(beforeMs);
     const open =

@@ -8,13 +8,16 @@ import {
   type TokenBucket,
 } from "../../../shared/bounds/token-bucket.ts";
 
-/** A larger head is a large one. Most servers refuse those of requests, as Node.js does. */
-const LARGE_HEAD_BYTES = 16 * 1024;
+/** Heads above this size are limited by `LARGE_HEADS`. Most servers refuse such requests, as Node.js does. */
+const SMALL_HEAD_MAX_BYTES = 16 * 1024;
 export const LARGE_HEADS = { burst: 64, refillMs: 1_000 };
-/** A larger body is a large one. */
+/** Larger bodies are cut to this size while few tokens are left (`WRITE_RESERVE_BYTES.largeBody`). */
 export const SMALL_BODY_MAX_BYTES = 16 * 1024;
 const MEBIBYTE = 1024 * 1024;
-/** A token is a byte. Large bodies take as many at once as a tunnel's storage holds; then 2 MiB a second are for everything. */
+/**
+ * A token is a byte. The burst covers large bodies that fill a tunnel's storage once; after it, 2 MiB a second are for
+ * everything.
+ */
 export const WRITTEN_BYTES = { burst: 80 * MEBIBYTE, refillMs: 1_000 / (2 * MEBIBYTE) };
 /**
  * How many tokens each part of a capture leaves to those below it: when there are fewer, the part is not stored. The rest of a
@@ -30,7 +33,10 @@ export const WRITE_RESERVE_BYTES = {
   head: 0,
 };
 
-/** Stored when half of the tokens are used up: a tunnel without traffic leaves the memory, and would begin with a full bucket. */
+/**
+ * Stored when half of the tokens are used up: a tunnel without traffic leaves the memory, and would begin with a full
+ * bucket.
+ */
 const WRITTEN_KEY = "captures-written";
 
 type Storage = Pick<DurableObjectStorage, "kv" | "put">;
@@ -57,7 +63,7 @@ export class CaptureMemory {
     return this.#heldBytes;
   }
 
-  /** What bodies and messages hold. */
+  /** The bytes that bodies and messages hold. */
   get bodyBytes(): number {
     return this.#heldBytes - this.#headBytes;
   }
@@ -79,7 +85,7 @@ export class CaptureMemory {
    */
   reserveHead(bytes: number): boolean {
     if (bytes > this.#maxBytes - this.#heldBytes || !this.admits("head")) return false;
-    if (bytes > LARGE_HEAD_BYTES && !this.#takeLargeHead()) return false;
+    if (bytes > SMALL_HEAD_MAX_BYTES && !this.#takeLargeHead()) return false;
     this.#heldBytes += bytes;
     this.#headBytes += bytes;
     return true;
@@ -90,25 +96,24 @@ export class CaptureMemory {
     this.#headBytes -= bytes;
   }
 
-  /** Everything in memory counts as written: it will be. */
+  /** Whether the part may be stored. Bytes in memory count as written, because they will be. */
   admits(part: keyof typeof WRITE_RESERVE_BYTES): boolean {
     return this.#refill().tokens - this.#heldBytes > WRITE_RESERVE_BYTES[part];
   }
 
   /**
-   * Everything counts. Bytes beyond the tokens, which the memory bounds, delay the parts of the next captures.
-   * @returns the same number.
+   * Takes a token for each written byte. There may be fewer tokens than bytes; the next captures then lack parts for
+   * longer.
    */
-  countWritten(bytes: number): number {
+  countWritten(bytes: number): void {
     const { tokens, atMs } = this.#refill();
     this.#written = { tokens: Math.max(-WRITTEN_BYTES.burst, tokens - bytes), atMs };
     if (this.#written.tokens < WRITTEN_BYTES.burst / 2) {
       void this.#storage?.put({ [WRITTEN_KEY]: this.#written }, { allowUnconfirmed: true });
     }
-    return bytes;
   }
 
-  /** For a tunnel that captures nothing any more. */
+  /** For a tunnel that no longer captures. */
   deleteStored(): void {
     this.#storage?.kv.delete(WRITTEN_KEY);
   }

@@ -57,7 +57,7 @@ export interface RecordedRequest {
   replayOf: string | null;
 }
 
-/** Recorded of the target of a request whose headers are not: this much of every request is written. */
+/** How much is recorded of the target of a request whose headers are not recorded: it is written for every request. */
 const CUT_TARGET_MAX_CHARS = 256;
 
 export class Recording {
@@ -124,7 +124,7 @@ export class Recording {
     recording.isLongLived = true;
     recording.log = row.log;
     recording.#isRequestHeadCut ||= record.isRequestHeadCut === true;
-    recording.#holdResponse(lines.response, countChars(lines.response));
+    recording.#recordResponseHead(lines.response, countChars(lines.response));
     recording.#isResponseHeadCut ||= record.isResponseHeadCut === true;
     recording.#status = record.status;
     recording.#latencyMs = record.latencyMs;
@@ -150,7 +150,7 @@ export class Recording {
   startResponse(status: number, lines: string[], chars: number): void {
     if (this.#state !== "open") return;
     this.#status = status;
-    this.#holdResponse(lines, chars);
+    this.#recordResponseHead(lines, chars);
     this.#latencyMs = Date.now() - this.atMs;
     const isEventStream = this.#kind === "http" && isUncompressedEventStream(lines);
     if (isEventStream) {
@@ -288,7 +288,7 @@ export class Recording {
 
   // ── Inside ──
 
-  #holdResponse(lines: string[], chars: number): void {
+  #recordResponseHead(lines: string[], chars: number): void {
     if (this.#reserveHead(lines, chars)) this.#responseLines = lines;
     else this.#isResponseHeadCut = true;
   }

@@ -1,4 +1,7 @@
-/** Removes what must not be stored: the values of headers that a tunnel's owner names, and the tickets of visitors' sign-ins. */
+/**
+ * Removes what must not be stored: the values of headers that a tunnel's owner names, and the tickets of visitors'
+ * sign-ins.
+ */
 import { SIGN_IN_TICKET_PATH } from "../../../access/identity.ts";
 import { REDACTED } from "../../../protocol/schemas/inspector/captures.ts";
 import { replaceHeaderValues } from "../../../shared/raw-headers.ts";

@@ -2,6 +2,9 @@
 import type { FinalizedCapture } from "./page.ts";
 import type { Recording } from "./recording.ts";
 
+/** `ended`: without those that are still open. */
+export type UnwrittenPart = "all" | "ended";
+
 export class UnwrittenCaptures {
   #finalized: FinalizedCapture[] = [];
   #endedLongLived: Recording[] = [];
@@ -12,7 +15,7 @@ export class UnwrittenCaptures {
     return this.#finalized.length + this.#endedLongLived.length + this.#changed.size;
   }
 
-  /** What the short ones hold. */
+  /** The memory that the short ones hold. */
   get finalizedBytes(): number {
     return this.#finalizedBytes;
   }
@@ -32,14 +35,14 @@ export class UnwrittenCaptures {
     this.#finalizedBytes += recording.bodyBytes + recording.headBytes;
   }
 
-  /** Returns those that have ended, with `all` also the open ones, and forgets them. */
-  take(all: boolean): { finalized: FinalizedCapture[]; longLived: Recording[] } {
+  /** Returns the captures of this part, and forgets them. */
+  take(part: UnwrittenPart): { finalized: FinalizedCapture[]; longLived: Recording[] } {
     const finalized = this.#finalized;
     const longLived = this.#endedLongLived;
     this.#finalized = [];
     this.#finalizedBytes = 0;
     this.#endedLongLived = [];
-    if (all) {
+    if (part === "all") {
       longLived.unshift(...this.#changed);
       this.#changed.clear();
     }

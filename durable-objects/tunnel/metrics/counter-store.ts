@@ -14,7 +14,7 @@ export interface StoredCounters {
   sequence: number;
   /** When the next report is due; null: there is nothing to report. */
   reportAtMs: number | null;
-  /** What `ReportPace` saves. */
+  /** The saved state of `ReportPace`. */
   pace?: number;
 }
 

@@ -152,7 +152,7 @@ export class AccessPolicy {
     return this.#rules.allowedCidrs;
   }
 
-  /** What agents show about the tunnel. */
+  /** The state of the tunnel that its agents show. */
   get agentStatus(): AccessStatus {
     return { gates: this.#rules.gateNames, maintenance: this.isInMaintenance };
   }

@@ -125,18 +125,18 @@ export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite):
  */
 const HEADER_OVERHEAD_BYTES = 512;
 
-/** What a visitor gets when the head of the local server's response is too large. */
+/** The response to a visitor when the head of the local server's response is too large. */
 export const LARGE_HEAD_REFUSAL: Refusal = {
   code: "origin_failed",
   message: `The local server's response has more than ${RESPONSE_HEADERS_MAX} headers, or more than ${RESPONSE_HEAD_MAX_BYTES / 1024} KiB of them.`,
 };
 
-/** What a request's head holds in memory, approximately. */
+/** About how many bytes a request's head takes in memory. */
 export function countHeadBytes({ parts, chars }: RequestHead): number {
   return (parts.length / 2) * HEADER_OVERHEAD_BYTES + chars;
 }
 
-/** The same of a response's head. @param payload of its frame, which is about as long as its texts. */
+/** The same for a response's head. @param payload of its frame, which is about as long as its texts. */
 export function countResponseHeadBytes(payload: Uint8Array, pairs: string[]): number {
   return (pairs.length / 2) * HEADER_OVERHEAD_BYTES + payload.byteLength;
 }

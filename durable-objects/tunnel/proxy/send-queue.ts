@@ -1,15 +1,16 @@
 /**
- * The messages that were sent on a WebSocket and not read yet. `send` never waits, and no event says that the peer has read. A front proxy
- * acknowledges it. Otherwise, where the platform reports the length of its queue, that is checked until it is short again.
+ * The messages that were sent on a WebSocket and not read yet. `send` never waits, and no event says that the peer has
+ * read. A front proxy acknowledges it. Otherwise, where the platform reports the length of its queue, that is checked
+ * until it is short again.
  */
 import type { Acknowledgement } from "../../../protocol/acknowledgements.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** A queue up to this length counts as empty: the next message need not wait. */
 export const QUEUE_SHORT_BYTES = 16 * 1024;
-/** The same of messages, where they are acknowledged. */
+/** The same for the number of messages, where they are acknowledged. */
 const QUEUE_SHORT_MESSAGES = 128;
-/** What a message that waits costs beside its payload: empty ones must not be free. workerd needs about twice as much. */
+/** The cost of a waiting message beside its payload, so that empty ones count too. workerd needs about twice as much. */
 export const MESSAGE_OVERHEAD_BYTES = 512;
 /** The first check of a long queue comes after this time, each further one later by as much again, up to the maximum. */
 const CHECK_MIN_MS = 1;
@@ -49,12 +50,12 @@ export class SendQueue {
     this.#isAcknowledged = isAcknowledged;
   }
 
-  /** Payload. 0 where it is not known. */
+  /** The payload in the queue. 0 where it is not known. */
   get bytes(): number {
     return this.#isAcknowledged ? this.#unacknowledgedBytes : (this.#socket.bufferedAmount ?? 0);
   }
 
-  /** What the messages hold in memory, approximately; nothing while the queue is short. */
+  /** About how much memory the messages take; 0 while the queue is short. */
   get heldBytes(): number {
     return this.isLong || this.#isLast ? this.#length : 0;
   }

@@ -26,7 +26,7 @@ import { BoundedBuffer } from "../../../shared/bounds/bounded-buffer.ts";
 const HANDSHAKE_MAX_MS = 30_000;
 const TOO_MUCH_BUFFERED = "too much is buffered for the tunnel's visitors";
 
-/** What takes the stream over. */
+/** The stream that takes over after the handshake. */
 type SocketStream = Stream & MemoryHolder;
 
 /**
@@ -51,7 +51,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   readonly #timer: ReturnType<typeof setTimeout>;
   readonly #settle: (outcome: HandshakeOutcome) => void;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
-  /** What the heads of the request and of the response hold in memory. */
+  /** The memory that the heads of the request and of the response take. */
   #headBytes: number;
   #refusal: { status: number; headers: Headers; body: BoundedBuffer } | undefined;
   #isAccepted = false;

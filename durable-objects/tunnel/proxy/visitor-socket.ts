@@ -55,7 +55,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   readonly #toAgent: PacedQueue;
   readonly #toVisitor: PacedQueue;
-  /** What the platform has queued for the visitor. */
+  /** The messages that the platform has queued for the visitor. */
   readonly #sendQueue: SendQueue;
   /** Bytes of the agent's frames that wait for the pacer. */
   #pacedBytes = 0;
@@ -70,7 +70,10 @@ export class VisitorSocket implements Stream, MemoryHolder {
   #backlogBytes = 0;
   /** The visitor's Close, which is sent to the agent after the backlog. */
   #closing: SocketClose | undefined;
-  /** Set when the visitor has closed or was lost. Until the stream ends, the local server's messages still go to the visitor. */
+  /**
+   * Set when the visitor has closed or was lost. Until the stream ends, the local server's messages still go to the
+   * visitor.
+   */
   #visitorClose: SocketClose | undefined;
   #answerTimer: ReturnType<typeof setTimeout> | undefined;
   #isEnded = false;

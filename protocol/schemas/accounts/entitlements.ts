@@ -35,7 +35,7 @@ export type Feature = {
   [Name in keyof PlanLimits]: PlanLimits[Name] extends boolean ? Name : never;
 }[keyof PlanLimits];
 
-/** What the active organization may use now, including a running trial. */
+/** The features and limits of the active organization now, including a running trial. */
 export const Entitlements = z.object({
   plan: z.enum(PLANS),
   trial_ends_at: Instant.nullable(),

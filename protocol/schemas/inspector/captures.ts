@@ -127,8 +127,12 @@ export const CaptureDetail = CaptureSummary.extend({
   response_body: z.string(),
   truncated: z
     .object({
-      request: z.boolean(),
-      response: z.boolean(),
+      request: z
+        .boolean()
+        .describe(
+          "Whether bytes of the request's body are missing: it was too long, or was not read, or bodies are not captured.",
+        ),
+      response: z.boolean().describe("The same for the response's body."),
       request_head: z
         .boolean()
         .describe(
@@ -138,9 +142,7 @@ export const CaptureDetail = CaptureSummary.extend({
         .boolean()
         .describe("Whether the response's headers are missing, for the same reason."),
     })
-    .describe(
-      "Whether bytes of the body are missing: it was too long, or was not read, or bodies are not captured.",
-    ),
+    .describe("Which parts of the exchange are missing, or not stored completely."),
   frames: z
     .array(CapturedMessage)
     .describe("Those of the `frames_total` messages of a WebSocket that are stored, oldest first."),
@@ -179,7 +181,8 @@ export interface ReplayChanges {
 }
 
 /**
- * `cut`: the stored body is not complete, and no other was given. `head_cut`: the headers were not stored. `not_replayable`: a WebSocket.
+ * `cut`: the stored body is not complete, and no other was given. `head_cut`: the headers were not stored.
+ * `not_replayable`: a WebSocket.
  */
 export type ReplayRefusal =
   | "not_found"

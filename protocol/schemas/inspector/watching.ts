@@ -1,4 +1,4 @@
-/** What clients send to `GET /inspector/ws`. */
+/** The messages that clients send to `GET /inspector/ws`. */
 import { z } from "zod";
 import { Uuid } from "../scalars.ts";
 

@@ -1,4 +1,4 @@
-/** What the front proxy counts, in fixed arrays: a request costs a few additions and no allocation. */
+/** The counters of the front proxy, in fixed arrays: a request costs a few additions and no allocation. */
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
 import {
   toHistogramSamples,
@@ -43,7 +43,7 @@ export class FrontProxyMetrics {
   readonly #refusals = createCounters(REFUSAL_REASONS);
   readonly #refusedConnections = createCounters(CONNECTION_REFUSALS);
   #accepted = 0;
-  /** What closed connections have received and sent. */
+  /** The bytes that closed connections have received and sent. */
   #bytesReceived = 0;
   #bytesSent = 0;
 

@@ -1,11 +1,11 @@
 /**
- * The order in which requests go on to workerd. workerd has one thread, and takes requests in the order of their arrival. So only a
- * few requests are in flight to it at a time. The others wait here, and their sources take turns: a source that sends
- * thousands of requests delays the request of another by those few only.
+ * The order in which requests are forwarded to workerd. workerd has one thread, and takes requests in the order of
+ * their arrival. So only a few requests are in flight to it at a time. The others wait here, and their sources take
+ * turns: a source that sends thousands of requests delays the request of another by those few only.
  *
  * A request is in flight until its response begins. That can take long because the local server is slow, and does not
- * occupy workerd. So a probe follows the requests when others have to wait for them: once it is answered, workerd has read all
- * requests that were sent before it, and they no longer count.
+ * occupy workerd. So when requests have to wait, a probe is sent after those in flight: once it is answered, workerd
+ * has read all requests that were sent before it, and they no longer count.
  */
 import type { MemoryReservation, SourceMemory } from "../../../shared/bounds/source-memory.ts";
 

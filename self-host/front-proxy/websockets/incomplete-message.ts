@@ -1,4 +1,4 @@
-/** Counts what workerd stores of a WebSocket message until its last byte arrives. */
+/** Counts the bytes that workerd stores of a WebSocket message until its last byte arrives. */
 import { FRAME_MIN_BYTES } from "../limits.ts";
 import { OPCODE, type FrameHead } from "./frame-reader.ts";
 import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
@@ -26,7 +26,7 @@ export class IncompleteMessage {
     this.#reservation.clear();
   }
 
-  /** Called after each read. @returns false when workerd may not store so much. */
+  /** Called after each read. @returns false when workerd may not store as many bytes. */
   reserve(): boolean {
     if (this.#bytes > 0) return this.#reservation.resize(this.#bytes);
     this.#reservation.clear();

@@ -1,4 +1,4 @@
-/** What a connection has become after the server has accepted its WebSocket. */
+/** A connection whose WebSocket the server has accepted. */
 import type { FrameAllowance } from "./frame-pace.ts";
 import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
 

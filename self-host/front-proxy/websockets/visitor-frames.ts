@@ -1,7 +1,7 @@
 /**
  * The frames that a visitor sends on a WebSocket. workerd repairs text that is not UTF-8 instead of closing with 1007,
  * accepts control frames of any size, answers only the last of several pings, and stores incomplete messages without a bound
- * for all of them: all of that is decided here, before it.
+ * for all of them together. So this checks the frames before workerd gets them.
  */
 import { isUtf8 } from "node:buffer";
 import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
@@ -41,7 +41,7 @@ export class VisitorFrames implements FrameHandler {
   #messageBytes = 0;
   /** The payload of a control frame, unmasked, so far. */
   #control: Buffer[] = [];
-  /** What goes on to the server of the bytes that are being read. */
+  /** The parts of the bytes that are being read that go on to the server. */
   #pieces: Uint8Array[] = [];
   /** Where the current frame begins in `#pieces`; undefined when a part of it has gone on already. */
   #frameStart: number | undefined;

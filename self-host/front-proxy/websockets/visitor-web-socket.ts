@@ -1,7 +1,7 @@
 /**
- * A visitor's WebSocket in the front proxy. Bytes pass as they are, with four exceptions: a visitor who violates the
- * protocol is stopped, pings are answered here, each of them, the bytes that the visitor has read are acknowledged to the
- * tunnel's object, which has no other way to know it, and the visitor never sees this.
+ * A visitor's WebSocket in the front proxy. Bytes pass unchanged, with three exceptions: a visitor who violates the
+ * protocol is disconnected, each ping is answered here, and the bytes that the visitor has read are acknowledged to the
+ * tunnel's object, which has no other way to know them. The visitor sees nothing of the acknowledgements.
  */
 import {
   ACKNOWLEDGEMENT_MIN_BYTES,
@@ -18,7 +18,10 @@ import {
 import type { OpenWebSocket, WebSocketOptions } from "./open-web-socket.ts";
 import { VisitorFrames, type VisitorFramesEvents } from "./visitor-frames.ts";
 
-/** Pongs that wait for the end of a frame or for a visitor who does not read. Then only the newest are sent (RFC 6455 §5.5.3). */
+/**
+ * Pongs that wait for the end of a frame or for a visitor who does not read. Then only the newest are sent (RFC 6455
+ * §5.5.3).
+ */
 const PONGS_MAX = 64;
 
 export interface VisitorWebSocketOptions extends WebSocketOptions {

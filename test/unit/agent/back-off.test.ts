@@ -46,7 +46,7 @@ async function findRefused(port: number): Promise<boolean> {
     },
   );
   await promise;
-  return wire.isRefused;
+  return wire.isConnectionRefused;
 }
 
 test("an agent distinguishes a server that does not run from one that answers with an error", async () => {

@@ -143,6 +143,23 @@ test.each([
   ["duplicate_name", "port 40001 is taken by db", "To serve that tunnel again, name it"],
   ["invalid_request", "db is a TCP tunnel, not an HTTP tunnel", "Choose another name"],
   ["invalid_request", "the tunnel is an HTTP tunnel, not a TCP tunnel", "Open its URL"],
+  ["quota_exceeded", "the token's tunnel quota is used up", "Stop another tunnel of this token"],
+  ["quota_exceeded", "16 agents serve this tunnel already", "Stop another agent of the pool"],
+  [
+    "quota_exceeded",
+    "An organization can have at most 2000 tunnels at a time.",
+    "underpass tunnels delete NAME",
+  ],
+  [
+    "quota_exceeded",
+    "An organization can make at most 10000 changes of the kind tunnel_created in 24 hours.",
+    "Run the command again later",
+  ],
+  [
+    "quota_exceeded",
+    "the organization already has its share of the relay's ports",
+    "Use a TCP tunnel that has a port already",
+  ],
   ["forbidden", "the project does not exist", "Correct --project"],
   ["forbidden", "the token allows only ci-*", "Choose such a name with --subdomain"],
 ])("the advice about %s fits: %s", (reason, message, advice) => {

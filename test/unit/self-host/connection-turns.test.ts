@@ -76,7 +76,7 @@ describe("there is no turn", () => {
 
   test("for a client that has left", async () => {
     await begin("a", CONNECTIONS / 2);
-    expect(await turns.begin("a", Promise.resolve())).toBe("left");
+    expect(await turns.begin("a", Promise.resolve())).toBe("disconnected");
     expect(turns.waitingCount).toBe(0);
   });
 

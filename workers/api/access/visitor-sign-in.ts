@@ -156,7 +156,10 @@ async function finish(c: ApiContext, state: string): Promise<Response> {
   }
 }
 
-/** The tunnel checks its lists with each request. They are checked here too, so that a refused visitor is not redirected first. */
+/**
+ * The tunnel checks its lists with each request. They are checked here too, so that a refused visitor is not redirected
+ * first.
+ */
 async function admitVisitor(
   c: ApiContext,
   { tunnelId, browser, returnTo: target }: VisitorAttempt,

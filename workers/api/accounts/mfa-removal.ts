@@ -29,7 +29,7 @@ mfaRemoval.openapi(
     operationId: "requestMfaRemoval",
     method: "post",
     path: "/auth/mfa/removal",
-    summary: "Request the removal of a second factor that you cannot pass",
+    summary: "Request the removal of a second factor that you can't pass",
     description:
       "With the challenge of a login. A link is mailed that removes the second factor after 24 hours, or cancels the request. A further request within 24 hours changes nothing and sends no mail.",
     guard: rateLimited,
@@ -75,7 +75,7 @@ mfaRemoval.openapi(
     const tokenHash = await sha256Hex(c.req.valid("json").token);
     const email = await findRemovalEmail(db, tokenHash);
     if (email === null) throw invalidLink();
-    const mail = await toOutboxMail(config, secondFactorMail(email, false, config));
+    const mail = await toOutboxMail(config, secondFactorMail(email, "off", config));
     const outcome = await completeRemoval(db, { tokenHash, mail, ip });
     switch (outcome) {
       case "removed":
@@ -124,7 +124,10 @@ mfaRemoval.openapi(
 );
 
 function invalidLink(): ApiError {
-  return new ApiError("invalid_token", "The link is wrong, was used or canceled, or has expired.");
+  return new ApiError(
+    "invalid_token",
+    "The link is wrong, was used or canceled, or has expired. Request a new one when you sign in.",
+  );
 }
 
 function noRemoval(): ApiError {

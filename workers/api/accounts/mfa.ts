@@ -119,7 +119,7 @@ mfa.openapi(
       step,
       codeHashes: await Promise.all(codes.map((text) => hashRecoveryCode(principal.userId, text))),
       sessionId: principal.sessionId,
-      mail: await toOutboxMail(config, secondFactorMail(principal.email, true, config)),
+      mail: await toOutboxMail(config, secondFactorMail(principal.email, "on", config)),
     });
     switch (outcome) {
       case "enabled":
@@ -168,7 +168,7 @@ mfa.openapi(
         checked
           ? { factor: "password", matches: checked.matches && checked.hash === passwordHash }
           : toRecoveryProof(id, recoveryCode ?? ""),
-      mail: await toOutboxMail(config, secondFactorMail(principal.email, false, config)),
+      mail: await toOutboxMail(config, secondFactorMail(principal.email, "off", config)),
     });
     switch (outcome) {
       case "disabled":

@@ -83,7 +83,7 @@ passwordResets.openapi(
     const passwordError = getPasswordError(password, email);
     if (passwordError !== null) throw invalidField("new_password", passwordError);
 
-    const mail = await toOutboxMail(config, passwordChangedMail(email, keepTokens, config));
+    const mail = await toOutboxMail(config, passwordChangedMail(email, { keepTokens }, config));
     const passwordHash = await hashPassword(getHashCaller(c, email), password);
     switch (await resetPassword(db, { tokenHash, passwordHash, keepTokens, mail, ip })) {
       case "reset":

@@ -43,7 +43,7 @@ export async function callProvider<Value>(
   } catch (failure) {
     const { requestId } = c.var;
     log("error", "provider_failed", { requestId, name, cause: describeProviderError(failure) });
-    const message = `The provider ${host} cannot be reached, or its response is not valid. Try again later.`;
+    const message = `The provider ${host} can't be reached, or its response is not valid. Try again later.`;
     throw new ApiError("unavailable", message, { cause: failure });
   }
 }

@@ -115,7 +115,10 @@ mockBilling.post(PORTAL, async (c) => {
   const asked = PORTAL_ACTIONS.find((known) => known === action);
   const current = pickCurrentSubscription(await listOngoingSubscriptions(c, link.orgId));
   if (!asked || !current)
-    throw new ApiError("invalid_request", "This action is not possible for the subscription.");
+    throw new ApiError(
+      "invalid_request",
+      "The subscription does not allow this action now. Go back and choose another one.",
+    );
   await applyMockSnapshot(c, link, { ...toSnapshot(current), ...OUTCOMES[asked] });
   return c.redirect(c.req.path + new URL(c.req.url).search, 303);
 });

@@ -17,7 +17,7 @@ export async function callPayments<Value>(c: ApiContext, call: Promise<Value>): 
     const { describePaymentError } = await import("../../integrations/payments/provider.ts");
     const { requestId } = c.var;
     log("error", "payments_failed", { requestId, cause: describePaymentError(failure) });
-    const message = "The payment provider cannot be reached right now. Try again later.";
+    const message = "The payment provider can't be reached right now. Try again later.";
     throw new ApiError("unavailable", message, { cause: failure });
   }
 }

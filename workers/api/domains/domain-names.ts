@@ -8,7 +8,10 @@ const DOMAIN_MAX_CHARS = 253 - 15;
 
 export type ParsedDomain = { domain: string } | { error: string };
 
-/** @param text a name in any script and case. @returns it in lower case as A-labels, or an error message that continues "The domain". */
+/**
+ * @param text a name in any script and case. @returns it in lower case as A-labels, or an error message that continues
+ * "The domain".
+ */
 export function parseDomain(
   config: Pick<Config, "SERVICE_DOMAIN" | "API_HOSTS">,
   text: string,

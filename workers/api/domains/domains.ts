@@ -243,7 +243,7 @@ async function requireProof(c: ApiContext, claim: DomainRow): Promise<void> {
   if (result === "unavailable") {
     throw new ApiError(
       "unavailable",
-      `The TXT records of ${name} cannot be looked up right now. Try again later.`,
+      `The TXT records of ${name} can't be looked up right now. Try again later.`,
     );
   }
   const problem =

@@ -1,7 +1,7 @@
 /**
- * The metrics of one organization in the text format of Prometheus (exposition format 0.0.4). The totals of an organization include all
- * tunnels that it ever had, so that counters never decrease. Single tunnels have separate families, whose samples
- * disappear with the tunnel.
+ * The metrics of one organization in the text format of Prometheus (exposition format 0.0.4). The totals of an
+ * organization include all tunnels that it ever had, so that counters never decrease. Single tunnels have separate
+ * families, whose samples disappear with the tunnel.
  */
 import { OUTCOMES, type Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";

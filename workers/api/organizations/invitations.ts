@@ -91,7 +91,7 @@ invitations.openapi(
       email,
       role,
       tokenHash: await sha256Hex(token),
-      mail: await toOutboxMail(config, invitationMail(email, config, details)),
+      mail: await toOutboxMail(config, invitationMail(email, details, config)),
     });
     if (typeof row === "string") throw toApiError(row, email);
     return c.json(toInvitation(row), 201);

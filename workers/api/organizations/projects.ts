@@ -1,4 +1,7 @@
-/** /projects: namespaces of tunnels. The subdomain of a tunnel in a project ends with the slug; a token can be restricted to one project. */
+/**
+ * /projects: namespaces of tunnels. The subdomain of a tunnel in a project ends with the slug; a token can be
+ * restricted to one project.
+ */
 import { z } from "zod";
 import { toLabelPattern } from "../../../protocol/names.ts";
 import {
@@ -66,7 +69,7 @@ projects.openapi(
     summary: "Create a project",
     guard: allow("projects:write"),
     body: CreateProject,
-    responses: { 201: jsonResponse("Created. The slug cannot be changed.", Project) },
+    responses: { 201: jsonResponse("Created. The slug can't be changed.", Project) },
     failures: ["duplicate_name", "conflict"],
   }),
   async (c) => {
@@ -145,7 +148,7 @@ projects.openapi(
           "The project has tokens that other members have minted. Only an admin or owner may delete it, or revoke them.",
         );
       case "is_default":
-        throw new ApiError("invalid_request", "The default project cannot be deleted.");
+        throw new ApiError("invalid_request", "The default project can't be deleted.");
     }
   },
 );

@@ -32,7 +32,7 @@ export const SECURITY_SCHEMES = {
     in: "header",
     name: "Sec-WebSocket-Protocol",
     description:
-      "The access token of a person as one of the offered subprotocols, `bearer.<access token>`, because browsers cannot set other headers of a WebSocket.",
+      "The access token of a person as one of the offered subprotocols, `bearer.<access token>`, because browsers can't set other headers of a WebSocket.",
   },
   relaySecret: {
     type: "http",

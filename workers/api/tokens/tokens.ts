@@ -89,7 +89,7 @@ tokens.openapi(
     operationId: "mintMasterKey",
     method: "post",
     path: "/tokens/master",
-    summary: "Mint a master key, which mints project tokens and cannot open tunnels",
+    summary: "Mint a master key, which mints project tokens and can't open tunnels",
     guard: allow("tokens:write"),
     body: MintMasterKey,
     responses: {

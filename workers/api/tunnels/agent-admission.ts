@@ -195,8 +195,8 @@ async function registerWithFreshStatus(
   db: Database,
   request: RegistrationRequest,
 ): Promise<Registration> {
-  const returned = await resumeTunnel(db, request);
-  if (returned) return returned;
+  const resumed = await resumeTunnel(db, request);
+  if (resumed) return resumed;
   if (request.isFurtherConnection)
     throw new ConnectionRefusedError("going_away", "the agent does not serve this tunnel yet");
   const plain = await registerPlainTunnel(db, request);
@@ -241,7 +241,7 @@ function toRefusal(
         "duplicate_name",
         freeAt === null
           ? `${label} is taken`
-          : `free from ${freeAt.toISOString()} on: ${label} was another organization's`,
+          : `free from ${freeAt.toISOString()} on: another organization used ${label}`,
       );
     case "other_protocol":
       return new ConnectionRefusedError(
@@ -258,7 +258,7 @@ function toRefusal(
     case "share_used":
       return new ConnectionRefusedError(
         "quota_exceeded",
-        "the organization has its share of the relay's ports",
+        "the organization already has its share of the relay's ports",
       );
     case "domain_not_found":
     case "domain_not_verified":

@@ -14,7 +14,7 @@ import {
 } from "../../store/domains/agent-domains.ts";
 import { ConnectionRefusedError } from "./refusals.ts";
 
-/** What an agent's query asks for. */
+/** The tunnel that an agent's query asks for. */
 export interface RequestedTunnel {
   /** undefined: a random name. */
   name: string | undefined;

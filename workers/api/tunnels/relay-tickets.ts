@@ -88,7 +88,7 @@ function requireServed(found: ServedTunnel | ServingRefusal): ServedTunnel {
     case "over_budget":
       throw new ApiError(
         "forbidden",
-        "This month's budget of the token, its master key or its organization is used up.",
+        "This month's budget of the token, its master key or its organization is used up. An owner or admin can raise it.",
       );
     case "served_by_another":
       throw new ApiError("forbidden", "No agent with this token serves the tunnel.");
@@ -106,7 +106,7 @@ function requireServed(found: ServedTunnel | ServingRefusal): ServedTunnel {
     case "exhausted":
       throw new ApiError(
         "unavailable",
-        "The relay's range of ports has changed, and none is free.",
+        "The relay has no free TCP port: its operator has changed the range, and all ports are reserved. Try again later.",
       );
     case "share_used":
       throw portShareUsed();

@@ -1,6 +1,7 @@
 /**
  * POST /hooks/{id}: vendors send webhooks here. Requests to known receivers need no database: the directory says which
- * receivers exist, the receiver's object stores the settings, and the isolate caches them. A delivery that is answered with 200 has been written to disk.
+ * receivers exist, the receiver's object stores the settings, and the isolate caches them. A delivery that is answered
+ * with 200 has been written to disk.
  */
 import type { IncomingDelivery, StoreOutcome } from "../../../durable-objects/receiver.ts";
 import { readChallenge, readDeliveryId } from "../../../durable-objects/receiver/payload.ts";

@@ -16,7 +16,7 @@ export const HASHES_WAITING_PER_SOURCE_MAX = 5;
 export const HASHES_WAITING_PER_ACCOUNT_MAX = 5;
 const HASHES_RETRY_AFTER_SECONDS = 2;
 
-/** For whom a password is hashed. */
+/** The caller and the account that a password is hashed for. */
 export interface HashClaim {
   /** The group of the caller's address. */
   source: string;
@@ -30,7 +30,7 @@ export interface HashQueueDeps {
 }
 
 interface Entry extends HashClaim {
-  /** When a request that has not polled since then counts as canceled. */
+  /** From this time on the request counts as canceled, unless it polls before. */
   abandonedAtMs: number;
 }
 

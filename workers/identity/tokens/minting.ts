@@ -13,7 +13,7 @@ const CLI_TOKEN_BANDWIDTH_MBPS = 10_000;
 
 const NONCE_BYTES = 16;
 
-/** What a new agent token allows, and for how long. */
+/** The permissions and the lifetime of a new agent token. */
 export interface TokenScope {
   name: string;
   ttlHours: number;

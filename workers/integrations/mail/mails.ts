@@ -14,7 +14,7 @@ import type { Downgrade, PlanReason } from "../../store/billing/plan-changes.ts"
 import { DAY_MS, MINUTE_MS } from "../../../shared/time.ts";
 import { composeMail, type Mail } from "./compose-mail.ts";
 
-/** What proves that a person reads the mails to an address. */
+/** A secret that proves that its bearer reads the mails to an address. */
 interface MailedToken {
   token: string;
   expiresAt: Date;
@@ -80,9 +80,13 @@ export function choosePasswordMail(
   );
 }
 
-/** @param hasKeptTokens whether the tokens that sessions minted stay valid. */
-export function passwordChangedMail(to: string, hasKeptTokens: boolean, config: Config): Mail {
-  const tokens = hasKeptTokens
+/** @param keepTokens whether the tokens that sessions minted stay valid. */
+export function passwordChangedMail(
+  to: string,
+  { keepTokens }: { keepTokens: boolean },
+  config: Config,
+): Mail {
+  const tokens = keepTokens
     ? "Capability tokens stay valid."
     : "Capability tokens and master keys that were minted in its sessions were revoked.";
   return composeMail(
@@ -96,24 +100,24 @@ export function passwordChangedMail(to: string, hasKeptTokens: boolean, config: 
   );
 }
 
-/** @param isOn whether two-factor authentication is on after the change. */
-export function secondFactorMail(to: string, isOn: boolean, config: Config): Mail {
-  const change = isOn ? "on" : "off";
-  const consequence = isOn
-    ? "From now on, signing in requires a code from your authenticator app. Your other sessions were signed out."
-    : "From now on, signing in requires no code.";
+/** @param state of two-factor authentication after the change. */
+export function secondFactorMail(to: string, state: "on" | "off", config: Config): Mail {
+  const consequence =
+    state === "on"
+      ? "From now on, signing in requires a code from your authenticator app. Your other sessions were signed out."
+      : "From now on, signing in requires no code.";
   return composeMail(
     to,
-    `Two-factor authentication for your Underpass account is ${change}`,
+    `Two-factor authentication for your Underpass account is ${state}`,
     [
-      `Two-factor authentication for your account was turned ${change}. ${consequence}`,
+      `Two-factor authentication for your account was turned ${state}. ${consequence}`,
       "If you did not do this, another person has access to your account: set a new password, then check its sessions and recent events.",
     ],
     { label: "Your account", url: `${config.publicOrigin}/me` },
   );
 }
 
-/** The page of the link offers both: to remove the second factor, and to cancel that. */
+/** The page that the link opens can both remove the second factor and cancel the request. */
 export function removalRequestedMail(
   to: string,
   { token, usableAt }: { token: string; usableAt: Date },
@@ -137,13 +141,13 @@ export function removalRequestedMail(
 /** Names of people and organizations are user input: they appear as text only. */
 export function invitationMail(
   to: string,
-  config: Config,
   {
     inviter,
     organization: name,
     token,
     expiresAt,
   }: MailedToken & { inviter: string; organization: string },
+  config: Config,
 ): Mail {
   const organization = unlink(name);
   return composeMail(
@@ -158,7 +162,7 @@ export function invitationMail(
   );
 }
 
-/** Sent to the owner of an existing account. @param host the host of the provider, which people know it by. */
+/** Sent to the owner of an existing account. @param host of the provider: people know the provider by it. */
 export function identityLinkedMail(to: string, host: string, config: Config): Mail {
   return composeMail(
     to,
@@ -216,7 +220,7 @@ export function overdueMail(
   );
 }
 
-/** Also true of a mail that arrives late, because the mail server was down. */
+/** Names the time too, because a mail may arrive late. */
 function describeValidity(maxMs: number, expiresAt: Date): string {
   return `valid for ${maxMs / MINUTE_MS} minutes after the request, until ${expiresAt.toUTCString()}`;
 }

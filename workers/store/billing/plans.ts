@@ -1,4 +1,4 @@
-/** What an organization may use by its plan and its trial, and what traffic costs. */
+/** The features and limits of an organization by its plan and its trial, and the price of traffic. */
 import { TUNNEL_TTL_MAX_SECONDS } from "../../../protocol/limits.ts";
 import {
   type Entitlements,
@@ -63,8 +63,8 @@ export function getTunnelExpiry(
 }
 
 /**
- * The requested expiry up to the maximum of all tunnels, whatever the plan allows: a better plan never extends a tunnel beyond
- * it.
+ * The requested expiry, limited by the maximum for all tunnels but not by the plan. A better plan never extends a
+ * tunnel beyond it.
  */
 export function getRequestedExpiry(requestedSeconds: number | undefined, now: Date): Date | null {
   if (requestedSeconds === undefined) return null;
@@ -82,7 +82,7 @@ function getTrialFeatures({ trialEndsAt }: PlanState, now: Date): Partial<Record
   return trialEndsAt !== null && trialEndsAt > now ? TRIAL_FEATURES : {};
 }
 
-/** What a plan includes on this server, without a trial. */
+/** The limits of a plan on this server, without a trial. */
 export function getPlanLimits(plan: Plan, hosted: boolean): PlanLimits {
   return { ...PLAN_LIMITS[plan], ...(hosted ? {} : SELF_HOSTED_FEATURES) };
 }

@@ -40,7 +40,7 @@ export interface Version {
   askedAt: Date | null;
 }
 
-/** What the rows say about a subscription. */
+/** A subscription as its rows describe it. */
 export interface KnownSubscription extends Version {
   status: SubscriptionStatus;
   overdueSince: Date | null;

@@ -55,7 +55,10 @@ export type Enrollment =
   | "network_full"
   | "key_of_server";
 
-/** The network is locked: of two requests for the last address, one succeeds. A key that is already enrolled keeps its device. */
+/**
+ * The network is locked: of two requests for the last address, one succeeds. A key that is already enrolled keeps its
+ * device.
+ */
 export function enrollDevice(
   db: Database,
   actor: CallerActor,

@@ -1,8 +1,8 @@
 /**
  * The public ports of relays: UDP ports of networks and TCP ports of tunnels. The primary key of `relay_ports` decides
- * concurrent requests for a port. After its release, other organizations can't reserve a port for a day, if an agent has
- * served it. An organization may have as many ports of a relay as stay free for others, which makes half for a single one, and all
- * of them while there are no others.
+ * concurrent requests for a port. When a port that an agent has served is released, other organizations can't reserve it for
+ * a day. An organization may have as many ports of a relay as stay free for others: at most half of them, or all where it is
+ * the server's only organization.
  */
 import { ago } from "../clock.ts";
 import { and, eq, isNull, sql } from "drizzle-orm";
@@ -76,15 +76,15 @@ export async function reservePort(
   const { protocol, orgId, ownerId, wantedPort, unusablePort } = request;
   const held = await findReservedPort(change, ownerId);
   const isUsable = held !== null && held.isInRange && held.port !== unusablePort;
-  if (isUsable && fits(held, request)) {
-    if (wantedPort !== undefined) await keepPort(change, ownerId);
+  if (isUsable && matchesRequest(held, request)) {
+    if (wantedPort !== undefined) await forbidReplacement(change, ownerId);
     return { relayId: held.relayId, port: held.port };
   }
   // Reservations of an organization wait for each other until the commit, so that they count each other.
   await tx.execute(sql`select ${buildLock(orgId, "relay_ports")}`);
   if (!(await isApproved(change, orgId))) return "organization_not_approved";
   if (held) await releasePort(change, ownerId);
-  // After the range was made smaller, so is the share. An agent that calls ports unusable gets no more than its share.
+  // A port outside of a range that was made smaller is always replaced, one that an agent calls unusable only within the share.
   const needsShare = held === null || held.isInRange;
   // Devices have a network's port in their configurations.
   const isReplaceable = protocol === "tcp" && wantedPort === undefined;
@@ -102,7 +102,7 @@ export async function reservePort(
     const { relayId, port, freePorts, ports } = candidate;
     if (freePorts < ports * LOW_PORTS_FRACTION)
       log("warn", "relay_ports_low", { relayId, freePorts, ports });
-    const [taken] = await tx
+    const [reserved] = await tx
       .insert(relayPorts)
       .values({ relayId, port, protocol, orgId, ownerId, wasServed: false, isReplaceable })
       .onConflictDoUpdate({
@@ -118,7 +118,7 @@ export async function reservePort(
         setWhere: isAvailable(orgId),
       })
       .returning({ relayId: relayPorts.relayId, port: relayPorts.port });
-    if (taken) return taken;
+    if (reserved) return reserved;
   }
 }
 
@@ -136,8 +136,8 @@ export async function markPortServed({ query }: Database, ownerId: string): Prom
   return rows[0]?.is_replaceable ?? false;
 }
 
-/** The owner asks for the port that it has. */
-async function keepPort({ tx }: Pick<UnitOfWork, "tx">, ownerId: string): Promise<void> {
+/** For an owner that asks for the port that it has: from now on no other port replaces it. */
+async function forbidReplacement({ tx }: Pick<UnitOfWork, "tx">, ownerId: string): Promise<void> {
   await tx
     .update(relayPorts)
     .set({ isReplaceable: false })
@@ -183,7 +183,7 @@ async function findReservedPort(
   return held ?? null;
 }
 
-function fits(held: OwnedPort, { protocol, relayId, wantedPort }: PortRequest): boolean {
+function matchesRequest(held: OwnedPort, { protocol, relayId, wantedPort }: PortRequest): boolean {
   return (
     held.protocol === protocol &&
     (relayId === undefined || relayId === held.relayId) &&
@@ -238,9 +238,9 @@ interface CandidateRequest extends PortRequest {
 }
 
 /**
- * Prefers the port that the owner had before, unless the last one is unusable, then ports that have never been reserved. The choice among equal ports is
- * random, so that concurrent requests rarely choose the same one. The first port of an organization needs no share, nor do
- * those of the only one.
+ * Prefers the port that the owner had before, unless its last one is unusable, and then ports that have never been reserved.
+ * The choice among equal ports is random, so that concurrent requests rarely choose the same one. The share does not limit an
+ * organization's first port, nor the ports of a server's only organization.
  */
 async function findCandidate(
   { tx }: Pick<UnitOfWork, "tx">,

@@ -122,7 +122,7 @@ async function reserveServerPort(
 ): Promise<ReservedPort | ServerPortRefusal> {
   const reserved = await reservePort(change, { protocol: "udp", orgId, ownerId: id, relayId });
   if (isPortRefusal(reserved) && (reserved === "port_taken" || typeof reserved === "object"))
-    throw new Error("a port was refused to a network, which wants no specific one");
+    throw new Error("a network was refused a specific port, but never wants one");
   return reserved;
 }
 

@@ -70,11 +70,14 @@ interface OverBudget {
   id: string;
   nonce: string;
   orgId: string;
-  /** Whether the organization has spent its own budget, which ends all of its tokens. */
+  /** Whether the organization has spent its own budget: then none of its tokens may serve. */
   isOrganizationOver: boolean;
 }
 
-/** @returns the tokens for which the condition holds and that have spent their budget, their master key's or their organization's. */
+/**
+ * @returns the tokens for which the condition holds and that have spent their budget, their master key's or their
+ * organization's.
+ */
 async function findOverBudget(reader: Reader, condition: SQL | undefined): Promise<OverBudget[]> {
   const capped = await reader
     .select({

@@ -87,10 +87,10 @@ export async function insertTokenRow(
   { projectSlug = null, ...inherited }: InheritedFields = {},
   metadata: Record<string, unknown> = {},
 ): Promise<TokenRow> {
-  const isOfKind = and(eq(tokens.orgId, actor.orgId), eq(tokens.kind, token.kind));
+  const isSameKind = and(eq(tokens.orgId, actor.orgId), eq(tokens.kind, token.kind));
   await requireRoom(tx, actor.orgId, MAXIMUM_BY_KIND[token.kind], {
     table: tokens,
-    condition: and(isOfKind, isNull(tokens.revokedAt), gt(tokens.expiresAt, sql`now()`)),
+    condition: and(isSameKind, isNull(tokens.revokedAt), gt(tokens.expiresAt, sql`now()`)),
   });
   const [row] = await tx
     .insert(tokens)
@@ -118,7 +118,7 @@ export function mintMasterKey(
   });
 }
 
-/** What a presented token claims. */
+/** The claims of a presented token. */
 export interface PresentedToken {
   orgId: string;
   nonce: string;
@@ -142,10 +142,10 @@ export interface TokenSelector {
 export function revokeToken(
   db: Database,
   actor: OrganizationActor,
-  name: TokenSelector,
+  selector: TokenSelector,
 ): Promise<"revoked" | "not_found" | "not_yours"> {
   return db.transaction(async (change) => {
-    const token = await lockToken(change.tx, actor, name);
+    const token = await lockToken(change.tx, actor, selector);
     if (typeof token === "string") return token;
     if (!token.revokedAt) await revokeTokens(change, actor, eq(tokens.id, token.id));
     return "revoked";
@@ -160,27 +160,27 @@ export function revokeToken(
 export function rotateToken(
   db: Database,
   actor: MemberActor,
-  name: TokenSelector,
+  selector: TokenSelector,
   renew: (old: TokenRow, masterKey: { expiresAt: Date } | undefined) => NewToken,
 ): Promise<TokenRow | "not_found" | "not_active" | "not_yours"> {
   return db.changeAs(actor, async (change) => {
-    await lockProjectOfToken(change.tx, actor.orgId, name.nonce);
-    const masterKey = await lockMasterKeyOfToken(change.tx, actor.orgId, name.nonce);
-    const token = await lockToken(change.tx, actor, name);
+    await lockProjectOfToken(change.tx, actor.orgId, selector.nonce);
+    const masterKey = await lockMasterKeyOfToken(change.tx, actor.orgId, selector.nonce);
+    const token = await lockToken(change.tx, actor, selector);
     if (typeof token === "string") return token;
     const { projectId, projectSlug, mintedByMasterId, lineageId, monthlyBudgetUsdCents } = token;
-    // While this waited for the master key, it was rotated: the new one is not locked.
-    const isMoved = mintedByMasterId !== (masterKey?.id ?? null);
-    if (token.revokedAt || isMoved) return "not_active";
+    // If the master key was rotated while this waited for it, the token belongs to the new one, which is not locked.
+    const wasMasterRotated = mintedByMasterId !== (masterKey?.id ?? null);
+    if (token.revokedAt || wasMasterRotated) return "not_active";
     const renewed = renew(token, masterKey);
-    // Its master key has expired, and it too.
+    // Its master key has expired, so the new token would be expired too.
     if (renewed.expiresAt <= renewed.issuedAt) return "not_active";
     await endUses(change, actor.orgId, await revokeRows(change, actor, eq(tokens.id, token.id)));
-    const links = { projectId, projectSlug, mintedByMasterId, lineageId };
-    const inherited = { ...links, monthlyBudgetUsdCents };
+    const project = { projectId, projectSlug };
+    const inherited = { ...project, mintedByMasterId, lineageId, monthlyBudgetUsdCents };
     const metadata = { replaces: token.nonce };
     const row = await insertTokenRow(change, actor, renewed, actor, inherited, metadata);
-    // The budget and the revocation of the new master key cover them from now on.
+    // The budget and a revocation of the new master key apply to the tokens that the old one minted.
     await change.tx
       .update(tokens)
       .set({ mintedByMasterId: row.id })
@@ -229,7 +229,10 @@ async function lockToken(
   return token.createdBy === actor.userId || canRevokeOthers ? token : "not_yours";
 }
 
-/** Revokes the organization's tokens for which the condition holds, or all, and the tokens that master keys among them minted. */
+/**
+ * Revokes the organization's tokens for which the condition holds, or all, and the tokens that master keys among them
+ * minted.
+ */
 export async function revokeTokens(
   change: UnitOfWork,
   actor: OrganizationActor,
@@ -274,6 +277,7 @@ async function revokeRows(
   return revoked;
 }
 
+/** @returns for each of the tokens that serve tunnels, those tunnels. */
 export async function listServedTunnels(
   reader: Reader,
   credentials: { id: string; nonce: string }[],

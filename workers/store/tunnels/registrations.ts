@@ -135,8 +135,8 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
 
   const existing = await lockLiveTunnel(change, request);
   if (existing?.stoppedAt) return refuse("tunnel_stopped");
-  const isOther = existing?.id !== request.resumeTunnelId;
-  const resumeError = isOther ? await findResumeError(change, request) : null;
+  const resumeError =
+    existing?.id === request.resumeTunnelId ? null : await findResumeError(change, request);
   if (resumeError !== null) return refuse(resumeError);
 
   const isOtherServed = isOtherServedBy(token.id, request.label);
@@ -176,9 +176,9 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   const ttlLimit = findTtlLimit(tunnel, expiry, ttlSeconds);
 
   if (isHttp) {
-    const settled = await settleHttpTunnel(change, actor, tunnel, plan, request);
-    if (typeof settled === "string") return change.rollback(refuse(settled));
-    return { tunnel: { ...settled, relayHost: null }, plan: token.plan, ttlLimit };
+    const changed = await applyHttpSettings(change, actor, tunnel, plan, request);
+    if (typeof changed === "string") return change.rollback(refuse(changed));
+    return { tunnel: { ...changed, relayHost: null }, plan: token.plan, ttlLimit };
   }
   await updateAllowedCidrs(change, actor, tunnel, request);
   const withPort = request.isPrivate
@@ -231,7 +231,7 @@ export function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest):
 }
 
 /** Sets the gates and the domain that the agent asks for. @param plan locked; null when it asks for no gates. */
-async function settleHttpTunnel(
+async function applyHttpSettings(
   change: UnitOfWork,
   actor: OrganizationActor,
   tunnel: TunnelRow,
@@ -270,7 +270,7 @@ function refuse(refusal: RegistrationRefusal, stale: { id: string }[] = []): Reg
   return { refusal, staleTunnelIds: stale.map(({ id }) => id) };
 }
 
-/** The lock makes registrations with one token wait for each other. */
+/** Locks the token, so that registrations with it wait for each other. */
 async function lockToken({ tx }: UnitOfWork, { orgId, tokenNonce }: RegistrationRequest) {
   const [token] = await tx
     .select({

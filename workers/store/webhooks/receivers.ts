@@ -219,7 +219,10 @@ export function replaceReceiverSecrets(
   });
 }
 
-/** Deletes a batch of replaced secrets that are not accepted any more. @returns how many; after a full batch there may be more. */
+/**
+ * Deletes a batch of replaced secrets that are not accepted any more. @returns how many; after a full batch there may
+ * be more.
+ */
 export function deleteReplacedSecrets(db: Database): Promise<number> {
   const { id, previousSecretUntil } = webhookReceivers;
   return db.transaction(async (change) => {

@@ -34,7 +34,7 @@ describe("how to remove the gates that this command did not set", () => {
     expect(describeUnchangedGates(gates(["token", "policy"]))).toBe(
       "the traffic policy was not set by this command; to remove it: --policy-file=off",
     );
-    expect(describeUnchangedGates(gates(["policy"]), true)).toMatch(
+    expect(describeUnchangedGates(gates(["policy"]), "file")).toMatch(
       / to remove it: `policy: off` in underpass\.yml$/,
     );
     expect(describeUnchangedGates(gates(["token", "policy"], ["token", "policy"]))).toBeUndefined();

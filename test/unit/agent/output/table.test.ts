@@ -5,7 +5,7 @@ import { cutText } from "../../../../agent/screen/text.ts";
 import { TUNNEL_COLUMNS } from "../../../../agent/output/management/tunnels.ts";
 import { formatExpiry } from "../../../../agent/output/format/format-relative-time.ts";
 
-const COLUMNS = [{ header: "NAME" }, { header: "URL" }, { header: "N", isRight: true }];
+const COLUMNS = [{ header: "NAME" }, { header: "URL" }, { header: "N", isNumeric: true }];
 const ROW = ["shop", `http://shop.example/${"x".repeat(40)}`, "17"];
 
 test("a table is complete without a width, and its columns begin at the same place in every row", () => {

@@ -45,14 +45,14 @@ const ALL: Record<keyof typeof mails | keyof typeof domainMails, Mail> = {
   alreadyRegisteredMail: mails.alreadyRegisteredMail(TO, config),
   passwordResetMail: mails.passwordResetMail(TO, mailedToken, config),
   choosePasswordMail: mails.choosePasswordMail(TO, mailedToken, config),
-  passwordChangedMail: mails.passwordChangedMail(TO, false, config),
-  secondFactorMail: mails.secondFactorMail(TO, true, config),
+  passwordChangedMail: mails.passwordChangedMail(TO, { keepTokens: false }, config),
+  secondFactorMail: mails.secondFactorMail(TO, "on", config),
   removalRequestedMail: mails.removalRequestedMail(
     TO,
     { token: "t0ken-of_it", usableAt: new Date(0) },
     config,
   ),
-  invitationMail: mails.invitationMail(TO, config, invitation),
+  invitationMail: mails.invitationMail(TO, invitation, config),
   identityLinkedMail: mails.identityLinkedMail(TO, "id.example.com", config),
   downgradeMail: mails.downgradeMail(TO, downgrade, config),
   overdueMail: mails.overdueMail(TO, overdue, config),
@@ -126,7 +126,7 @@ test("a downgrade says what to remove, so that tunnels with a password work agai
 test("the name of an organization contains no link and no hidden text, in either part", () => {
   const organization = "Free \u202emoney\u202c: https://evil.example/x or www.evil\uff0eexample";
   for (const mail of [
-    mails.invitationMail(TO, config, { ...invitation, organization }),
+    mails.invitationMail(TO, { ...invitation, organization }, config),
     mails.downgradeMail(TO, { ...downgrade, organization }, config),
     mails.overdueMail(TO, { ...overdue, organization }, config),
   ]) {
