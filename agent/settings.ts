@@ -175,6 +175,11 @@ export async function findToken(
   return { token: Buffer.from(credential.token, "base64"), renewal };
 }
 
+/** Whether the path is that of the variable, and not of the option, which takes precedence. */
+export function isTokenFileFromEnvironment(tokenFile: string): boolean {
+  return process.env["UNDERPASS_TOKEN_FILE"] === tokenFile;
+}
+
 async function readTokenFile(path: string): Promise<Buffer> {
   let content: Buffer;
   try {

@@ -30,7 +30,9 @@ const INTRODUCTION = `# Commands
 \`underpass help <command>\` prints the same texts. Each option is written \`--name value\` or \`--name=value\`, or set in the
 environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. There, line breaks or commas separate the values of a list
 (of \`--header\`, whose values may contain commas, only line breaks), \`1\` sets a flag, and an empty value sets nothing. The
-command line takes precedence.
+command line takes precedence. So \`tunnels\`, \`tokens\` and \`logs\` use the first of these that is set: the option
+\`--token-file\`, \`UNDERPASS_ACCESS_TOKEN\`, \`UNDERPASS_TOKEN_FILE\`, \`UNDERPASS_TOKEN\`, the last login. Other commands do
+not use the access token.
 
 A command ends with the exit code 0 when it is done, with 1 when it failed or the server rejected it, and with 2 when its
 arguments, or a file that they name, are invalid. One that runs until it is stopped, such as \`http\` and \`logs\`, also ends with
