@@ -6,7 +6,7 @@ import { cutText, getWidth } from "../../screen/text.ts";
 import { escapeControls } from "../../../shared/text/escape-controls.ts";
 
 const COLUMN_GAP = "  ";
-/** A column is not cut to less than this. */
+/** A column that had to be cut to less than this is left out. */
 const COLUMN_MIN_CHARS = 6;
 
 export interface Column {
@@ -15,7 +15,7 @@ export interface Column {
   isRight?: boolean;
   /** Left out where the first rows do not fit the terminal; the column with the lowest number goes first. */
   omission?: number;
-  /** Its values are never cut: the user types them again. */
+  /** Its values are cut only where the whole columns alone do not fit: names that the user types again, and numbers. */
   isWhole?: boolean;
 }
 
@@ -61,11 +61,24 @@ export class Table {
     while (this.#getExcess(this.#widths) > 0) {
       const ranks = this.#columns.map(({ omission }) => omission ?? Infinity);
       const omitted = ranks.indexOf(Math.min(...ranks));
-      if (ranks[omitted] === Infinity) return;
-      this.#columns = this.#columns.toSpliced(omitted, 1);
-      this.#indexes = this.#indexes.toSpliced(omitted, 1);
-      this.#widths = this.#widths.toSpliced(omitted, 1);
+      if (ranks[omitted] === Infinity) break;
+      this.#omit(omitted);
     }
+    // Columns that do not fit even when they are cut. The first one names what the row is about.
+    while (this.#getExcess(this.#narrowCuttable()) > 0) {
+      const widths = this.#columns.map(({ isWhole }, at) =>
+        isWhole || at === 0 ? 0 : this.#widths[at]!,
+      );
+      const widest = Math.max(...widths);
+      if (widest === 0) return;
+      this.#omit(widths.indexOf(widest));
+    }
+  }
+
+  #omit(omitted: number): void {
+    this.#columns = this.#columns.toSpliced(omitted, 1);
+    this.#indexes = this.#indexes.toSpliced(omitted, 1);
+    this.#widths = this.#widths.toSpliced(omitted, 1);
   }
 
   /** By how much a row is wider than the terminal. */
@@ -87,16 +100,24 @@ export class Table {
       .trimEnd();
   }
 
-  /** The widest column becomes narrower until the row fits. */
   #fitWidths(): number[] {
-    const widths = [...this.#widths];
-    while (this.#getExcess(widths) > 0) {
-      const cuttable = widths.map((width, at) => (this.#columns[at]!.isWhole ? 0 : width));
+    return this.#narrow(this.#narrowCuttable(), () => true);
+  }
+
+  #narrowCuttable(): number[] {
+    return this.#narrow(this.#widths, (column) => !column.isWhole);
+  }
+
+  /** The widest of these columns becomes narrower until the row fits. */
+  #narrow(widths: readonly number[], isCuttable: (column: Column) => boolean): number[] {
+    const narrowed = [...widths];
+    while (this.#getExcess(narrowed) > 0) {
+      const cuttable = narrowed.map((width, at) => (isCuttable(this.#columns[at]!) ? width : 0));
       const widest = Math.max(...cuttable);
       if (widest <= COLUMN_MIN_CHARS) break;
-      widths[cuttable.indexOf(widest)] = widest - 1;
+      narrowed[cuttable.indexOf(widest)] = widest - 1;
     }
-    return widths;
+    return narrowed;
   }
 }
 

@@ -23,7 +23,7 @@ export const TUNNEL_COLUMNS: readonly Column[] = [
   { header: "URL" },
   { header: "STATE" },
   { header: "AGENT", omission: 2 },
-  { header: "REQUESTS", isRight: true },
+  { header: "REQUESTS", isRight: true, isWhole: true },
   { header: "PROJECT", omission: 1 },
   { header: "EXPIRES", omission: 3 },
 ];
