@@ -210,6 +210,11 @@ function isBase64(text: string): boolean {
  */
 export async function findServer(given: string | undefined, directory?: string): Promise<URL> {
   const text = given ?? (await readCredentials(directory)).defaultServer ?? DEFAULT_SERVER;
+  if (text.includes(":/") && !/^https?:\/\//i.test(text)) {
+    throw new InputError(
+      `${text} is not a server address; a URL of a server must begin with https:// or http://`,
+    );
+  }
   const url = parseServer(text);
   if (!url) {
     throw new InputError(
@@ -228,8 +233,7 @@ export async function findServer(given: string | undefined, directory?: string):
 function parseServer(text: string): URL | null {
   try {
     const scheme = LOOPBACK_HOST.test(text) ? "http" : "https";
-    const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : `${scheme}://${text}`);
-    return url.protocol === "http:" || url.protocol === "https:" ? url : null;
+    return new URL(/^https?:\/\//i.test(text) ? text : `${scheme}://${text}`);
   } catch {
     return null;
   }
