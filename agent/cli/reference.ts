@@ -38,7 +38,8 @@ A command ends with the exit code 0 when it is done, with 1 when it failed, its 
 server rejected it, and with 2 when its arguments, or a file that they name, are invalid. One that runs until it is stopped,
 such as \`http\` and \`logs\`, also ends with 0 when it was stopped with Ctrl+C. A terminal that is closed, and the end of the
 program that reads the output, stop it as Ctrl+C does: open requests finish first. Another command that is interrupted before it
-is done, such as \`login\`, was not successful: a shell reports the exit code 130.`;
+is done, such as \`login\`, was not successful: a shell reports the exit code 130. After Ctrl+C, it reports 130 for \`npx\`, too, even
+though the command ended with 0, where \`/bin/sh\` is dash (Debian, Ubuntu): npm ends itself with the signal.`;
 
 function formatCommand(command: Command, path: string): string[] {
   const help = stripVTControlCharacters(formatCommandHelp(command, path)).trimEnd();
