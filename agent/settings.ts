@@ -178,6 +178,11 @@ export async function findToken(
   return { token: Buffer.from(credential.token, "base64"), renewal };
 }
 
+/** Whether the path is that of the variable, and not of the option, which takes precedence. */
+export function isTokenFileFromEnvironment(tokenFile: string): boolean {
+  return process.env["UNDERPASS_TOKEN_FILE"] === tokenFile;
+}
+
 async function readTokenFile(path: string): Promise<Buffer> {
   let content: Buffer;
   try {
@@ -208,6 +213,11 @@ function isBase64(text: string): boolean {
  */
 export async function findServer(given: string | undefined, directory?: string): Promise<URL> {
   const text = given ?? (await readCredentials(directory)).defaultServer ?? DEFAULT_SERVER;
+  if (text.includes(":/") && !/^https?:\/\//i.test(text)) {
+    throw new InputError(
+      `${text} is not a server address; a URL of a server must begin with https:// or http://`,
+    );
+  }
   const url = parseServer(text);
   if (!url) {
     throw new InputError(
@@ -226,8 +236,7 @@ export async function findServer(given: string | undefined, directory?: string):
 function parseServer(text: string): URL | null {
   try {
     const scheme = LOOPBACK_HOST.test(text) ? "http" : "https";
-    const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : `${scheme}://${text}`);
-    return url.protocol === "http:" || url.protocol === "https:" ? url : null;
+    return new URL(/^https?:\/\//i.test(text) ? text : `${scheme}://${text}`);
   } catch {
     return null;
   }

@@ -1,11 +1,16 @@
 /** The command `underpass`. It prints its version before it loads anything else. */
+import { getSystemErrorMap } from "node:util";
 import { formatVersion } from "../cli/version.ts";
 
 // The reader of a pipe, such as `head`, may end first, and a terminal may be closed. Nothing is left to do then, except for a
 // command that serves visitors: it has a listener of its own, which stops it.
-process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => {
+process.stdout.on("error", ({ code, errno = 0, message }: NodeJS.ErrnoException) => {
   const isClosed = code === "EPIPE" || code === "EIO";
-  if (!isClosed) process.exit(1);
+  if (!isClosed) {
+    const [name, meaning] = getSystemErrorMap().get(errno) ?? [code, message];
+    process.stderr.write(`underpass: the output can't be written: ${meaning} (${name})\n`);
+    process.exit(1);
+  }
   if (process.stdout.listenerCount("error") === 1) process.exit(process.exitCode ?? 0);
 });
 process.stderr.on("error", () => undefined);

@@ -163,7 +163,7 @@ export async function listDevices({
   ]);
   const headers = ["DEVICE", "ADDRESS", "HANDSHAKE", "FROM"].map((header) => ({ header }));
   const sizes = ["RECEIVED", "SENT"].map((header) => ({ header, isNumeric: true }));
-  const id = { header: "ID", isNeverCut: true, omissionOrder: 1 };
+  const id = { header: "ID", isCutLast: true, omissionOrder: 1 };
   const table = new Table([...headers, ...sizes, id], getTerminalWidth());
   table.format(rows).forEach(printLine);
   return 0;

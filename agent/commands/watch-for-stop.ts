@@ -4,6 +4,8 @@ import { watchNpx } from "./npx/watch-npx.ts";
 
 /** As shells report a command that the signal has ended. */
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 };
+/** Where the shell of npm replaces itself by this process, one Ctrl-C arrives twice: from the terminal, and from npm. */
+const NPM_COPY_MAX_MS = 1_000;
 
 /**
  * Calls `stop` after each signal, when the output can no longer be read, and when npx has ended or was interrupted.
@@ -32,8 +34,15 @@ export function watchForStop(stop: () => void, reload?: () => void): () => void 
  * @returns a function that ends this.
  */
 export function exitOnSignal(): () => void {
-  const exitOnInterrupt = (): never => process.exit(EXIT_CODES.SIGINT);
-  const exitOnTermination = (): never => process.exit(EXIT_CODES.SIGTERM);
+  const firstAtMs = Date.now();
+  const isUnderNpm = process.env.npm_command !== undefined;
+  /** @param signal left out when the key of the screen was pressed, which npm does not see. */
+  const exit = (code: number, signal: NodeJS.Signals | undefined): void => {
+    const isCopy = isUnderNpm && signal !== undefined && Date.now() - firstAtMs < NPM_COPY_MAX_MS;
+    if (!isCopy) process.exit(code);
+  };
+  const exitOnInterrupt = (signal?: NodeJS.Signals): void => exit(EXIT_CODES.SIGINT, signal);
+  const exitOnTermination = (signal: NodeJS.Signals): void => exit(EXIT_CODES.SIGTERM, signal);
   const ignore = (): void => undefined;
   process.on("SIGINT", exitOnInterrupt);
   process.on("SIGTERM", exitOnTermination);

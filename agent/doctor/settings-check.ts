@@ -5,6 +5,7 @@ import {
   findToken,
   getCredentialsPath,
   isDefaultServer,
+  isTokenFileFromEnvironment,
   TOKEN_VARIABLE,
 } from "../settings.ts";
 import { MissingTokenError } from "../settings-error.ts";
@@ -40,7 +41,8 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
   const hasVariable =
     options.tokenFile === undefined && Boolean(process.env[TOKEN_VARIABLE]?.trim());
   const path = options.tokenFile ?? getCredentialsPath();
-  const source = options.tokenFile === undefined ? "the saved login" : describeTokenFile(options);
+  const source =
+    options.tokenFile === undefined ? "the saved login" : describeTokenFile(options.tokenFile);
   try {
     const found = await findToken(server, options.tokenFile);
     const value = { server, authorities, ...found };
@@ -78,10 +80,8 @@ async function describeServerSource(options: SettingsOptions, server: URL): Prom
     : "from --server";
 }
 
-function describeTokenFile({ tokenFile }: SettingsOptions): string {
-  return process.env["UNDERPASS_TOKEN_FILE"] === tokenFile
-    ? "from UNDERPASS_TOKEN_FILE"
-    : "from --token-file";
+function describeTokenFile(tokenFile: string): string {
+  return isTokenFileFromEnvironment(tokenFile) ? "from UNDERPASS_TOKEN_FILE" : "from --token-file";
 }
 
 /** Windows has no such permission bits. */

@@ -1,9 +1,10 @@
 /**
- * The credential with which commands that manage an organization call the API: `UNDERPASS_ACCESS_TOKEN`, or else the capability token of
- * this machine. The access token has no option, because other users of the machine can read arguments.
+ * The credential with which commands that manage an organization call the API: the capability token of the option
+ * `--token-file`, or else `UNDERPASS_ACCESS_TOKEN`, or else the capability token of this machine. The access token has no
+ * option, because other users of the machine can read arguments.
  */
 import { UsageError } from "../options.ts";
-import { findToken } from "../settings.ts";
+import { findToken, isTokenFileFromEnvironment } from "../settings.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { TOKEN_NOT_ACCEPTED } from "../service-api.ts";
 
@@ -30,7 +31,9 @@ export class ApiCredential {
     if (reason === "forbidden" && this.kind === "capability token") {
       return new RejectionError(
         reason,
-        `${message} Run \`underpass login\` for a token without restrictions, or set ${ACCESS_TOKEN_VARIABLE}.`,
+        readAccessToken() === undefined
+          ? `${message} Run \`underpass login\` for a token without restrictions, or set ${ACCESS_TOKEN_VARIABLE}.`
+          : `${message} To use ${ACCESS_TOKEN_VARIABLE}, leave out --token-file.`,
       );
     }
     return rejection;
@@ -48,13 +51,17 @@ export class ApiCredential {
   }
 }
 
-/** @throws SettingsError when there is neither an access token nor a capability token. */
+/**
+ * @param tokenFile of the option, or else of its variable in the environment.
+ * @throws SettingsError when there is neither an access token nor a capability token.
+ */
 export async function findCredential(
   server: URL,
   tokenFile: string | undefined,
 ): Promise<ApiCredential> {
-  const bearer = process.env[ACCESS_TOKEN_VARIABLE]?.trim();
-  if (bearer === undefined || bearer === "") {
+  const bearer = readAccessToken();
+  const isFileGiven = tokenFile !== undefined && !isTokenFileFromEnvironment(tokenFile);
+  if (isFileGiven || bearer === undefined) {
     const { token, renewal } = await findToken(server, tokenFile);
     return new ApiCredential("capability token", token.toString("base64"), renewal);
   }
@@ -66,13 +73,26 @@ export async function findCredential(
   return new ApiCredential(isMasterKey ? "master key" : "access token", bearer);
 }
 
+/** @returns undefined when the variable is not set, or empty. */
+function readAccessToken(): string | undefined {
+  return process.env[ACCESS_TOKEN_VARIABLE]?.trim() || undefined;
+}
+
 /**
  * For what an agent's token may not do: a thief of a machine's token must not get further ones with it.
  * @param server its dashboard can do it. @param action continues "can't", for example `mint a token`. @throws UsageError
  */
 export function requireAccessToken({ kind }: ApiCredential, server: URL, action: string): void {
   if (kind === "access token") return;
+  const reason =
+    kind === "master key"
+      ? "a master key only mints tokens for a --project"
+      : `this machine's own token can't ${action}`;
+  const isOverridden = kind === "capability token" && readAccessToken() !== undefined;
+  const advice = isOverridden
+    ? `leave out --token-file to use ${ACCESS_TOKEN_VARIABLE}`
+    : `set ${ACCESS_TOKEN_VARIABLE} to the access token of a signed-in user (POST /auth/login, docs/api.md)`;
   throw new UsageError(
-    `${kind === "master key" ? "a master key only mints tokens for a --project" : `this machine's own token can't ${action}`}; use ${new URL("/tokens", server).href} in a browser, or set ${ACCESS_TOKEN_VARIABLE} to the access token of a signed-in user (POST /auth/login, docs/api.md)`,
+    `${reason}; use ${new URL("/tokens", server).href} in a browser, or ${advice}`,
   );
 }

@@ -4,6 +4,7 @@
  */
 import { nameKeys, type OptionSource } from "../config/option-keys.ts";
 import { describeGates, describeUnchangedGates, type TunnelGates } from "../gates/tunnel-gates.ts";
+import { FailedAttempts } from "./failed-attempts.ts";
 import { printJson, type EventPrinter, type Level } from "./output.ts";
 import { green, yellow } from "./format/colors.ts";
 import { formatExpiry } from "./format/format-relative-time.ts";
@@ -61,14 +62,20 @@ export function printTunnelJson(
   tunnel.on("gates", ({ names }) => print({ event: "gates", gates: names }));
 }
 
+/** A server that is down for a night must not fill the log: the longer it takes, the fewer attempts are printed. */
 export function printConnectionLines(
   connection: ConnectionEvents,
   print: (level: Level, text: string) => void,
 ): void {
+  const attempts = new FailedAttempts();
+  connection.on("ready", () => attempts.clear());
+  connection.on("reconnected", () => attempts.clear());
   connection.on("disconnected", (reason) => print("warn", `disconnected: ${reason}; reconnecting`));
   connection.on("retrying", (reason, inMs) => {
+    const level = attempts.add(reason) ? "warn" : "debug";
+    const failed = attempts.count > 2 ? `${attempts.count} attempts failed, ` : "";
     const seconds = (inMs / 1000).toFixed(1);
-    print("warn", `no connection: ${reason}; next attempt in ${seconds} s`);
+    print(level, `no connection: ${reason}; ${failed}next attempt in ${seconds} s`);
   });
 }
 

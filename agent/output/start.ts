@@ -43,7 +43,7 @@ export function printGroupJson(group: TunnelGroup): StartOutput {
     fileAccepted: () => undefined,
     reloaded: (changes) => printJson({ event: "reloaded", ...changes }),
     reloadFailed: (problems) =>
-      printJson({ event: "reload_failed", message: `${problems}; ${UNCHANGED}` }),
+      printJson({ event: "reload_failed", message: formatReloadFailure(problems) }),
     stopping: printStoppingJson,
     end: () => undefined,
   };
@@ -64,7 +64,7 @@ export function printGroupLines(group: TunnelGroup, level: Level): StartOutput {
     inspecting: (url) => print("info", `Inspect at ${url}`),
     fileAccepted: () => undefined,
     reloaded: (changes) => print("info", formatChanges(changes)),
-    reloadFailed: (problems) => printError(`${problems}; ${UNCHANGED}`),
+    reloadFailed: (problems) => printError(formatReloadFailure(problems)),
     stopping: printStoppingLine,
     end: (rejection) => {
       if (rejection) printError(ALL_REJECTED);
@@ -72,7 +72,11 @@ export function printGroupLines(group: TunnelGroup, level: Level): StartOutput {
   };
 }
 
-const UNCHANGED = "the tunnels stay as they are";
+/** On a line of its own, because a problem may end with a question. */
+function formatReloadFailure(problems: string): string {
+  return `${problems}\nthe tunnels stay as they are`;
+}
+
 const ALL_REJECTED = "no tunnel is left; the server has rejected all of them";
 
 /** @param config of the first start. */

@@ -10,11 +10,11 @@ import type { Input } from "../command.ts";
 import type { NETWORKS, NETWORKS_DELETE } from "../table/management/networks.ts";
 
 const COLUMNS = [
-  { header: "NAME", isNeverCut: true },
+  { header: "NAME", isCutLast: true },
   { header: "ADDRESSES" },
   { header: "ENDPOINT" },
   { header: "AGENT" },
-  { header: "ID", isNeverCut: true, omissionOrder: 1 },
+  { header: "ID", isCutLast: true, omissionOrder: 1 },
 ];
 
 export async function listNetworks({

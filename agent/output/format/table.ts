@@ -6,7 +6,7 @@ import { cutText, getWidth } from "../../screen/text.ts";
 import { escapeControls } from "../../../shared/text/escape-controls.ts";
 
 const COLUMN_GAP = "  ";
-/** A column is not cut to less than this. */
+/** A column that had to be cut to less than this is left out. */
 const COLUMN_MIN_CHARS = 6;
 
 export interface Column {
@@ -15,8 +15,8 @@ export interface Column {
   isNumeric?: boolean;
   /** The column may be left out when the first rows do not fit the terminal; that with the lowest number goes first. */
   omissionOrder?: number;
-  /** For values that the user types again. */
-  isNeverCut?: boolean;
+  /** Cut only where these columns alone do not fit: for names that the user types again, and for numbers. */
+  isCutLast?: boolean;
 }
 
 export class Table {
@@ -61,11 +61,24 @@ export class Table {
     while (this.#getExcess(this.#widths) > 0) {
       const orders = this.#columns.map(({ omissionOrder }) => omissionOrder ?? Infinity);
       const omitted = orders.indexOf(Math.min(...orders));
-      if (orders[omitted] === Infinity) return;
-      this.#columns = this.#columns.toSpliced(omitted, 1);
-      this.#indexes = this.#indexes.toSpliced(omitted, 1);
-      this.#widths = this.#widths.toSpliced(omitted, 1);
+      if (orders[omitted] === Infinity) break;
+      this.#omit(omitted);
     }
+    // Columns that do not fit even when they are cut. The first one names what the row is about.
+    while (this.#getExcess(this.#narrowCuttable()) > 0) {
+      const widths = this.#columns.map(({ isCutLast }, at) =>
+        isCutLast || at === 0 ? 0 : this.#widths[at]!,
+      );
+      const widest = Math.max(...widths);
+      if (widest === 0) return;
+      this.#omit(widths.indexOf(widest));
+    }
+  }
+
+  #omit(omitted: number): void {
+    this.#columns = this.#columns.toSpliced(omitted, 1);
+    this.#indexes = this.#indexes.toSpliced(omitted, 1);
+    this.#widths = this.#widths.toSpliced(omitted, 1);
   }
 
   /** By how much a row is wider than the terminal. */
@@ -87,16 +100,24 @@ export class Table {
       .trimEnd();
   }
 
-  /** The widest column becomes narrower until the row fits. */
   #fitWidths(): number[] {
-    const widths = [...this.#widths];
-    while (this.#getExcess(widths) > 0) {
-      const cuttable = widths.map((width, at) => (this.#columns[at]!.isNeverCut ? 0 : width));
+    return this.#narrow(this.#narrowCuttable(), () => true);
+  }
+
+  #narrowCuttable(): number[] {
+    return this.#narrow(this.#widths, (column) => !column.isCutLast);
+  }
+
+  /** The widest of these columns becomes narrower until the row fits. */
+  #narrow(widths: readonly number[], isCuttable: (column: Column) => boolean): number[] {
+    const narrowed = [...widths];
+    while (this.#getExcess(narrowed) > 0) {
+      const cuttable = narrowed.map((width, at) => (isCuttable(this.#columns[at]!) ? width : 0));
       const widest = Math.max(...cuttable);
       if (widest <= COLUMN_MIN_CHARS) break;
-      widths[cuttable.indexOf(widest)] = widest - 1;
+      narrowed[cuttable.indexOf(widest)] = widest - 1;
     }
-    return widths;
+    return narrowed;
   }
 }
 

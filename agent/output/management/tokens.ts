@@ -8,7 +8,7 @@ import { getTerminalWidth, Table } from "../format/table.ts";
 export function createTokenTable(): Table {
   const headers = ["NAME", "NONCE", "KIND", "NAMES", "PROJECT", "SPENT / BUDGET", "EXPIRES"];
   return new Table(
-    headers.map((header) => ({ header })),
+    headers.map((header) => ({ header, isCutLast: header === "NONCE" })),
     getTerminalWidth(),
   );
 }

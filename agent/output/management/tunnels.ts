@@ -19,11 +19,11 @@ export function getTunnelState({
 }
 
 export const TUNNEL_COLUMNS: readonly Column[] = [
-  { header: "NAME", isNeverCut: true },
+  { header: "NAME", isCutLast: true },
   { header: "URL" },
   { header: "STATE" },
   { header: "AGENT", omissionOrder: 2 },
-  { header: "REQUESTS", isNumeric: true },
+  { header: "REQUESTS", isNumeric: true, isCutLast: true },
   { header: "PROJECT", omissionOrder: 1 },
   { header: "EXPIRES", omissionOrder: 3 },
 ];

@@ -271,6 +271,7 @@ describe("after bad usage the agent exits with 2 and says what is wrong:", () =>
     [["serve"], "unknown command: serve"],
     [[], "underpass <command>"],
     [["http", "3000", "--server", "ftp://x"], "ftp://x is not a server address"],
+    [["http", "3000", "--server", "htp:/foo"], "a URL of a server must begin with https:// or"],
     [["http", "3000", "--token-file", "missing"], "missing does not exist"],
     [["start", "--config", "missing.yml"], "missing.yml: it does not exist"],
     [["start", "--config", "TOKEN"], "token:1:1: "],

@@ -13,7 +13,45 @@ afterEach(() => {
 /** Calls what the command has added: other listeners of the signal belong to the test runner. */
 const interrupt = () => process.listeners("SIGINT").at(-1)?.("SIGINT");
 
+/** Calls it as the screen does when its key was pressed. */
+const pressKey = () => (process.listeners("SIGINT").at(-1) as (() => void) | undefined)?.();
+
+/** Runs a command that waits for open requests. */
+function runDraining() {
+  const drained = Promise.withResolvers<void>();
+  const source = { start: () => undefined, close: () => drained.promise, openRequests: 2 };
+  const tunnel = Object.assign(new EventEmitter(), source);
+  const exitCode = runUntilStopped(tunnel, { end: () => undefined });
+  const exit = vi.spyOn(process, "exit").mockReturnValue(undefined as never);
+  return { drained, exitCode, exit };
+}
+
+test("the copy of a signal that npm sends does not end a command that waits for requests", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  vi.stubEnv("npm_command", "exec");
+  const { drained, exitCode, exit } = runDraining();
+  interrupt();
+  interrupt();
+  expect(exit.mock.calls).toEqual([]);
+  vi.setSystemTime(Date.now() + 1_000);
+  interrupt();
+  expect(exit.mock.calls).toEqual([[130]]);
+  drained.resolve();
+  expect(await exitCode).toBe(0);
+});
+
+test("under npm, the key of the screen that is pressed twice at once ends a command that waits for requests", async () => {
+  vi.stubEnv("npm_command", "exec");
+  const { drained, exitCode, exit } = runDraining();
+  pressKey();
+  pressKey();
+  expect(exit.mock.calls).toEqual([[130]]);
+  drained.resolve();
+  expect(await exitCode).toBe(0);
+});
+
 test("a command says how many requests it waits for, and a second signal ends it at once", async () => {
+  vi.stubEnv("npm_command", undefined);
   const drained = Promise.withResolvers<void>();
   const tunnel = Object.assign(new EventEmitter(), {
     start: () => undefined,

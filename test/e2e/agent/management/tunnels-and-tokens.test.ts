@@ -1,6 +1,6 @@
 /** `underpass tunnels` and `underpass tokens` as processes; their effects are read through the API. */
 import { once } from "node:events";
-import { mkdir, readFile, rm, stat } from "node:fs/promises";
+import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -328,6 +328,26 @@ describe("underpass tokens", () => {
     const refused = await mint();
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain("a master key only mints tokens for a --project");
+  });
+
+  test("the option --token-file takes precedence over UNDERPASS_ACCESS_TOKEN, and the variable of the file does not", async () => {
+    const file = join(directory, "restricted.token");
+    const restricted = await mintToken(world.owner, { allowedSubdomains: ["shop"] });
+    await writeFile(file, Buffer.from(restricted.wireBytes, "base64"));
+    const accessToken = world.owner.accessToken;
+    const runBoth = (args: string[], env: Record<string, string> = {}) =>
+      runToEnd([...args, "--server", world.api.server.url], {
+        env: { UNDERPASS_ACCESS_TOKEN: accessToken, ...env },
+      });
+    const listed = await runBoth(["tunnels", "--token-file", file]);
+    expect(listed.code).toBe(1);
+    expect(listed.stderr).toMatch(
+      /restricted to names .* To use UNDERPASS_ACCESS_TOKEN, leave out --token-file\.\n$/,
+    );
+    const minted = await runBoth(["tokens", "mint", "more", "--token-file", file]);
+    expect(minted.code).toBe(2);
+    expect(minted.stderr).toContain("or leave out --token-file to use UNDERPASS_ACCESS_TOKEN\n");
+    expect((await runBoth(["tunnels"], { UNDERPASS_TOKEN_FILE: file })).code).toBe(0);
   });
 
   test("says that the machine's own token can't change tokens, and what can", async () => {

@@ -209,7 +209,7 @@ test("an invalid file changes nothing at a reload, and its problems are printed"
   await file.write(["  start-stays: {local: nothing here}"]);
   const { message } = (await agent.event("reload_failed")) as { message: string };
   expect(message).toMatch(
-    /^\S+underpass\.yml:4:24: .*nothing here is not a port.*; the tunnels stay as they are$/,
+    /^\S+underpass\.yml:4:24: .*nothing here is not a port.*\nthe tunnels stay as they are$/,
   );
   expect((await file.visit("start-stays")).status).toBe(200);
   await file.write([entry("start-stays"), entry("start-fixed")]);

@@ -1,0 +1,17 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { printGroupJson, printGroupLines } from "../../../../agent/output/start.ts";
+import { TunnelGroup } from "../../../../agent/start/tunnel-group.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+test("after the problems of a changed file, a line of its own says that the tunnels stay", () => {
+  const printed: string[] = [];
+  for (const stream of [process.stdout, process.stderr])
+    vi.spyOn(stream, "write").mockImplementation((text) => printed.push(String(text)) > 0);
+  const problem = "underpass.yml:5:25: unknown key subdomian; did you mean subdomain?";
+  const message = `${problem}\nthe tunnels stay as they are`;
+  printGroupLines(new TunnelGroup(), "info").reloadFailed(problem);
+  printGroupJson(new TunnelGroup()).reloadFailed(problem);
+  expect(printed[0]).toBe(`underpass: ${message}\n`);
+  expect(JSON.parse(printed[1]!)).toEqual({ event: "reload_failed", message });
+});
