@@ -25,7 +25,7 @@ export function useTunnel(id: string): UseQueryResult<Tunnel | null> {
   });
 }
 
-/** Shows a change of a tunnel before the API has confirmed it, or before the tunnels are loaded again. */
+/** Shows a change that the API has confirmed before the tunnels are loaded again. */
 export async function updateCachedTunnel(
   queries: QueryClient,
   id: string,

@@ -48,11 +48,18 @@ export interface CommandProps {
   label?: string;
 }
 
+/** A browser would end a line after the hyphens of an option. */
+const OPTION = /(?<=\s)(--?[a-z][a-z-]*)/i;
+
 /** A command to paste into a terminal. */
 export function Command({ children, label = `Copy the command ${children}` }: CommandProps) {
   return (
     <div className="command">
-      <code>{children}</code>
+      <code>
+        {children
+          .split(OPTION)
+          .map((part, index) => (index % 2 === 0 ? part : <span key={index}>{part}</span>))}
+      </code>
       <CopyButton text={children} label={label} kind="quiet" />
     </div>
   );

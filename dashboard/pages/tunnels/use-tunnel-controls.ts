@@ -2,7 +2,7 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "../../api/session.ts";
-import { tunnelsQuery, updateCachedTunnel } from "../../api/tunnels.ts";
+import { updateCachedTunnel } from "../../api/tunnels.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 
 export interface TunnelControls {
@@ -26,17 +26,9 @@ export function useTunnelControls(): TunnelControls {
   return { stop, start };
 }
 
+/** The page shows the new state when the API has confirmed it. */
 async function setStopped(queries: QueryClient, id: string, isStopped: boolean): Promise<void> {
-  await updateCachedTunnel(
-    queries,
-    id,
-    isStopped
-      ? { status: "offline", stoppedAt: new Date().toISOString(), agentConnected: false }
-      : { status: "active", stoppedAt: null },
-  );
-  try {
-    await call("POST", `/tunnels/${id}/${isStopped ? "stop" : "start"}`);
-  } finally {
-    await queries.invalidateQueries(tunnelsQuery);
-  }
+  const path = `/tunnels/${id}/${isStopped ? "stop" : "start"}`;
+  const { status, stoppedAt } = await call<Pick<Tunnel, "status" | "stoppedAt">>("POST", path);
+  await updateCachedTunnel(queries, id, { status, stoppedAt, agentConnected: false });
 }

@@ -1,6 +1,6 @@
 /** Modal dialogs. One with a form closes when the user cancels it, or when the action of the form has succeeded. */
 import { Dialog as BaseDialog } from "@base-ui/react/dialog";
-import { useState, type ReactNode } from "react";
+import { useRef, useState, type ReactNode, type RefObject } from "react";
 import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { Button, type ButtonProps } from "../button.tsx";
 import { TextField } from "./fields.tsx";
@@ -13,12 +13,15 @@ export interface OpenDialogProps {
   width?: "normal" | "wide";
   /** Only its buttons close the dialog, because what it shows can't be shown again. */
   isShownOnce?: boolean;
+  /** What has the focus at first, if it is not the first control. */
+  initialFocus?: RefObject<HTMLElement | null> | undefined;
   children: ReactNode;
 }
 
 /** A dialog that its parent opens. */
 export function OpenDialog(props: OpenDialogProps) {
-  const { isOpen, onClose, title, width = "normal", isShownOnce = false, children } = props;
+  const { isOpen, onClose, title, width = "normal", isShownOnce = false } = props;
+  const { initialFocus, children } = props;
   return (
     <BaseDialog.Root
       open={isOpen}
@@ -27,7 +30,7 @@ export function OpenDialog(props: OpenDialogProps) {
     >
       <BaseDialog.Portal>
         <BaseDialog.Backdrop className="backdrop" />
-        <BaseDialog.Popup className={`dialog ${width}`}>
+        <BaseDialog.Popup className={`dialog ${width}`} initialFocus={initialFocus}>
           <BaseDialog.Title>{title}</BaseDialog.Title>
           {children}
         </BaseDialog.Popup>
@@ -36,17 +39,29 @@ export function OpenDialog(props: OpenDialogProps) {
   );
 }
 
+interface CancelFocus {
+  /** The button that cancels has the focus at first. */
+  isCancelFocused?: boolean;
+}
+
 export type OpenFormDialogProps = Omit<FormProps, "beside"> &
-  Pick<OpenDialogProps, "isOpen" | "onClose" | "title" | "width">;
+  Pick<OpenDialogProps, "isOpen" | "onClose" | "title" | "width"> &
+  CancelFocus;
 
 /** A dialog that its parent opens, such as from an item of a menu. */
 export function OpenFormDialog(props: OpenFormDialogProps) {
-  const { isOpen, onClose, title, width = "normal", ...form } = props;
+  const { isOpen, onClose, title, width = "normal", isCancelFocused = false, ...form } = props;
+  const cancel = useRef<HTMLButtonElement>(null);
+  const initialFocus = isCancelFocused ? cancel : undefined;
   return (
-    <OpenDialog isOpen={isOpen} onClose={onClose} title={title} width={width}>
+    <OpenDialog {...{ isOpen, onClose, title, width, initialFocus }}>
       <Form
         {...form}
-        beside={<Button onClick={onClose}>Cancel</Button>}
+        beside={
+          <Button ref={cancel} onClick={onClose}>
+            Cancel
+          </Button>
+        }
         onSubmit={async (value) => {
           await form.onSubmit(value);
           onClose();
@@ -56,7 +71,7 @@ export function OpenFormDialog(props: OpenFormDialogProps) {
   );
 }
 
-export interface DialogButtonProps extends Omit<FormProps, "beside"> {
+export interface DialogButtonProps extends Omit<FormProps, "beside">, CancelFocus {
   /** The button that opens the dialog. */
   button: ButtonProps;
   title: string;
@@ -83,28 +98,33 @@ export function DialogButton({ button, link, ...rest }: DialogButtonProps) {
 }
 
 interface ConfirmedName {
-  /** A name that the user must type, for an action that can't be undone. */
+  /**
+   * A name that the user must type, for an action that can't be undone. Without one the focus is on the button that cancels,
+   * so that pressing Enter twice does not confirm.
+   */
   name?: string | undefined;
 }
 
-export type ConfirmButtonProps = Omit<DialogButtonProps, "kind"> & ConfirmedName;
+export type ConfirmButtonProps = Omit<DialogButtonProps, "kind" | "isCancelFocused"> &
+  ConfirmedName;
 
 /** A button whose action is confirmed first. */
 export function ConfirmButton({ name, children, ...rest }: ConfirmButtonProps) {
   return (
-    <DialogButton {...rest} kind="danger">
+    <DialogButton {...rest} kind="danger" isCancelFocused={name === undefined}>
       {children}
       {name !== undefined && <ConfirmNameField name={name} />}
     </DialogButton>
   );
 }
 
-export type OpenConfirmDialogProps = Omit<OpenFormDialogProps, "kind"> & ConfirmedName;
+export type OpenConfirmDialogProps = Omit<OpenFormDialogProps, "kind" | "isCancelFocused"> &
+  ConfirmedName;
 
 /** The same as a dialog that its parent opens, such as from an item of a menu. */
 export function OpenConfirmDialog({ name, children, ...rest }: OpenConfirmDialogProps) {
   return (
-    <OpenFormDialog {...rest} kind="danger">
+    <OpenFormDialog {...rest} kind="danger" isCancelFocused={name === undefined}>
       {children}
       {name !== undefined && <ConfirmNameField name={name} />}
     </OpenFormDialog>

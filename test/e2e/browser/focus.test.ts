@@ -94,3 +94,19 @@ test("when a button disappears, the closest one has the focus, or else a heading
   await press(page, "Cancel");
   await waitForFocus(page, "button", "Set up");
 });
+
+test("Enter twice on a dangerous button does not confirm it, unless a name is typed first", async () => {
+  const owner = await pages.api.owner();
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  await owner.put(`/tunnels/${tunnel.id}/auth`, { username: "team", password: "correct horse" });
+  const page = await pages.openAs(owner.email, `/tunnels/${tunnel.id}?tab=access`);
+  const focused = getDialog(page).locator(":focus");
+  await press(page, "Remove the password");
+  await focused.and(page.getByRole("button", { name: "Cancel" })).waitFor();
+  await page.keyboard.press("Enter");
+  await waitForFocus(page, "button", "Remove the password");
+
+  await goTo(page, `/tunnels/${tunnel.id}?tab=settings`);
+  await press(page, "Delete the tunnel");
+  await focused.and(page.getByLabel(`Type ${tunnel.name} to confirm`)).waitFor();
+});

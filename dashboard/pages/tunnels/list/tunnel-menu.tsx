@@ -1,5 +1,6 @@
 /** What a user can do with a tunnel from the list. */
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { getTunnelState } from "../../../api/tunnels.ts";
 import { useHasRole } from "../../../app/roles.ts";
@@ -13,8 +14,14 @@ import { useTunnelControls } from "../use-tunnel-controls.ts";
 export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
   const { id, name, protocol } = tunnel;
   const { stop, start } = useTunnelControls();
+  const [isBusy, setBusy] = useState(false);
   const canChange = useHasRole("member");
   const state = getTunnelState(tunnel);
+  async function change(action: (tunnel: Tunnel) => Promise<void>): Promise<void> {
+    setBusy(true);
+    await action(tunnel).catch(notifyOfError);
+    setBusy(false);
+  }
   async function copy(): Promise<void> {
     await copyText(getAddress(tunnel));
     notify("The address was copied.");
@@ -22,7 +29,7 @@ export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
   return (
     <Menu
       trigger={
-        <Button kind="quiet" aria-label={`Actions for ${name}`}>
+        <Button kind="quiet" isBusy={isBusy} aria-label={`Actions for ${name}`}>
           ⋯
         </Button>
       }
@@ -42,9 +49,13 @@ export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
         <>
           <MenuSeparator />
           {state === "stopped" ? (
-            <MenuItem onClick={() => void start(tunnel).catch(notifyOfError)}>Start</MenuItem>
+            <MenuItem isDisabled={isBusy} onClick={() => void change(start)}>
+              Start
+            </MenuItem>
           ) : (
-            <MenuItem onClick={() => void stop(tunnel).catch(notifyOfError)}>Stop</MenuItem>
+            <MenuItem isDisabled={isBusy} onClick={() => void change(stop)}>
+              Stop
+            </MenuItem>
           )}
         </>
       )}

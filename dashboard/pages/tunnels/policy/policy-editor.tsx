@@ -14,7 +14,6 @@ import { notify } from "../../../ui/feedback/notifications.tsx";
 import { Skeleton } from "../../../ui/feedback/query-content.tsx";
 import { Badge, Section } from "../../../ui/section.tsx";
 import { Tabs } from "../../../ui/tabs.tsx";
-import { AddRule, TemplateCards } from "./add-rule.tsx";
 import { DryRunSection } from "./dry-run-section.tsx";
 import { dryRunQuery, useSavePolicy } from "./policy-api.ts";
 import { usePolicyDraft, type PolicyDraft } from "./policy-draft.ts";
@@ -82,14 +81,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
     policy === null ? (
       <p className="notice">The form can't show this text. Correct it as JSON first.</p>
     ) : (
-      <>
-        {policy.actions.length === 0 && canChange && (
-          <TemplateCards policy={policy} onChange={editActions} />
-        )}
-        {policy.actions.length === 0 && !canChange && <p>This tunnel has no traffic policy.</p>}
-        <RuleList policy={policy} errors={errors} canChange={canChange} onChange={editActions} />
-        {canChange && <AddRule policy={policy} onChange={editActions} />}
-      </>
+      <RuleList policy={policy} errors={errors} canChange={canChange} onChange={editActions} />
     );
   const json = (
     <ErrorBoundary>

@@ -1,10 +1,11 @@
-/** The rules of a policy as a form. */
+/** The rules of a policy as a form, and the menus that add rules. */
 import { Form } from "@base-ui/react/form";
 import { useEffect, useRef } from "react";
 import type { JsonError } from "../../../ui/code/json-editor.tsx";
 import { Button } from "../../../ui/button.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { ActionFields } from "./action-fields.tsx";
+import { AddRule, TemplateCards } from "./add-rule.tsx";
 import { findActionKind, type EditedAction } from "./action-kinds.ts";
 import type { EditedPolicy } from "./policy-document.ts";
 
@@ -18,15 +19,16 @@ export interface RuleListProps {
 const DIRECTIONS = ["up", "down"] as const;
 type Direction = (typeof DIRECTIONS)[number];
 
-export function RuleList({ policy: { actions }, errors, canChange, onChange }: RuleListProps) {
+export function RuleList({ policy, errors, canChange, onChange }: RuleListProps) {
+  const { actions } = policy;
   const list = useRef<HTMLOListElement>(null);
-  /** A selector. When the list has changed, its first match gets the focus, so that the focus follows the moved rule. */
+  /** A selector. When the list has changed, its first match gets the focus, so that the focus follows the user's change. */
   const focusNext = useRef("");
   useEffect(() => {
     if (focusNext.current === "") return;
-    const buttons = list.current?.querySelectorAll<HTMLElement>(focusNext.current) ?? [];
+    const next = list.current?.querySelector<HTMLElement>(focusNext.current);
     focusNext.current = "";
-    buttons[0]?.focus();
+    next?.focus();
   }, [actions]);
 
   function move(index: number, name: Direction): void {
@@ -43,53 +45,64 @@ export function RuleList({ policy: { actions }, errors, canChange, onChange }: R
     onChange(actions.filter((_, other) => other !== index));
   }
 
+  /** New rules are at the end. */
+  function add(all: EditedAction[]): void {
+    focusNext.current = `li:nth-child(${actions.length + 1}) :is(input, textarea)`;
+    onChange(all);
+  }
+
   return (
-    <Form errors={toFieldErrors(errors)} onSubmit={(event) => event.preventDefault()}>
-      <fieldset className="policy-rules" disabled={!canChange}>
-        <legend className="hidden-text">Rules</legend>
-        <ol ref={list}>
-          {actions.map((action, index) => (
-            <li key={index}>
-              <h3>
-                <span className="hint">{index + 1}</span> {getTitle(action)}
-              </h3>
-              <div className="policy-fields">
-                <ActionFields
-                  action={action}
-                  index={index}
-                  isFirstOfKind={actions.findIndex(({ kind }) => kind === action.kind) === index}
-                  onChange={(changed) => onChange(actions.with(index, changed))}
-                />
-              </div>
-              {canChange && (
-                <div className="actions">
-                  {DIRECTIONS.map((name) => (
-                    <Button
-                      key={name}
-                      kind="quiet"
-                      data-move={name}
-                      aria-label={`Move rule ${index + 1} ${name}`}
-                      disabled={findTarget(actions, index, name) === -1}
-                      onClick={() => move(index, name)}
-                    >
-                      <Icon name={name} />
-                    </Button>
-                  ))}
-                  <Button
-                    kind="quiet"
-                    data-remove
-                    aria-label={`Remove rule ${index + 1}`}
-                    onClick={() => remove(index)}
-                  >
-                    <Icon name="close" />
-                  </Button>
+    <>
+      {actions.length === 0 && canChange && <TemplateCards policy={policy} onChange={add} />}
+      {actions.length === 0 && !canChange && <p>This tunnel has no traffic policy.</p>}
+      <Form errors={toFieldErrors(errors)} onSubmit={(event) => event.preventDefault()}>
+        <fieldset className="policy-rules" disabled={!canChange}>
+          <legend className="hidden-text">Rules</legend>
+          <ol ref={list}>
+            {actions.map((action, index) => (
+              <li key={index}>
+                <h3>
+                  <span className="hint">{index + 1}</span> {getTitle(action)}
+                </h3>
+                <div className="policy-fields">
+                  <ActionFields
+                    action={action}
+                    index={index}
+                    isFirstOfKind={actions.findIndex(({ kind }) => kind === action.kind) === index}
+                    onChange={(changed) => onChange(actions.with(index, changed))}
+                  />
                 </div>
-              )}
-            </li>
-          ))}
-        </ol>
-      </fieldset>
-    </Form>
+                {canChange && (
+                  <div className="actions">
+                    {DIRECTIONS.map((name) => (
+                      <Button
+                        key={name}
+                        kind="quiet"
+                        data-move={name}
+                        aria-label={`Move rule ${index + 1} ${name}`}
+                        disabled={findTarget(actions, index, name) === -1}
+                        onClick={() => move(index, name)}
+                      >
+                        <Icon name={name} />
+                      </Button>
+                    ))}
+                    <Button
+                      kind="quiet"
+                      data-remove
+                      aria-label={`Remove rule ${index + 1}`}
+                      onClick={() => remove(index)}
+                    >
+                      <Icon name="close" />
+                    </Button>
+                  </div>
+                )}
+              </li>
+            ))}
+          </ol>
+        </fieldset>
+      </Form>
+      {canChange && <AddRule policy={policy} onChange={add} />}
+    </>
   );
 }
 

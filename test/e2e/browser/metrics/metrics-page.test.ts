@@ -196,3 +196,14 @@ test("a tunnel of another organization is not found, and without tunnels there i
   await page.getByRole("heading", { name: "No tunnel has had visitors yet" }).waitFor();
   await page.getByText(`underpass login --server ${pages.origin}`).waitFor();
 });
+
+test("the busiest paths fit a phone", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  await page.setViewportSize({ width: 390, height: 800 });
+  const frame = getSection(page, "Busiest paths").locator(".table-frame");
+  await frame.getByText("Mean latency").waitFor();
+  const found = "document.querySelector('.table-frame:has(.path-cell)')";
+  const hidden = await page.evaluate<number>(`${found}.scrollWidth - ${found}.clientWidth`);
+  // A hidden title can take one pixel.
+  expect(hidden).toBeLessThanOrEqual(1);
+});

@@ -116,3 +116,46 @@ test("axe finds nothing in the list of keys, a menu and the narrow navigation", 
   await page.getByRole("dialog", { name: "Navigation" }).waitFor();
   expect(await findAccessibilityProblems(page)).toEqual([]);
 });
+
+test("the title of a normal page is where that of a wide page is, and only the wide one fills the screen", async () => {
+  const page = await pages.openAs(organization.owner.email);
+  await page.setViewportSize({ width: 1440, height: 800 });
+  const [normal, wide] = [await measure("/projects"), await measure("/tunnels")];
+  expect(normal.left).toBe(wide.left);
+  expect(normal.width).toBeLessThan(wide.width);
+
+  async function measure(path: string): Promise<{ left: number; width: number }> {
+    await page.goto(pages.origin + path);
+    await waitForContent(page);
+    return page.evaluate(`({
+      left: document.querySelector("h1").getBoundingClientRect().left,
+      width: document.querySelector(".page").clientWidth,
+    })`);
+  }
+});
+
+/** The options of commands, such as `--server`, that have more than one line. */
+const BROKEN_OPTIONS = `[...document.querySelectorAll(".command code")].flatMap((code) => {
+  const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+  const broken = [];
+  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+    for (const { 0: option, index } of node.data.matchAll(/--[a-z-]+/g)) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + option.length);
+      if (range.getClientRects().length > 1) broken.push(option);
+    }
+  }
+  return broken;
+})`;
+
+test("an option of a command is not broken after its hyphens", async () => {
+  const page = await pages.openAs(organization.owner.email, "/tokens");
+  await page.getByText("Do this on the command line").click();
+  const broken: string[] = [];
+  for (let width = 300; width < 420; width += 5) {
+    await page.setViewportSize({ width, height: 800 });
+    broken.push(...(await page.evaluate<string[]>(BROKEN_OPTIONS)));
+  }
+  expect(broken).toEqual([]);
+});

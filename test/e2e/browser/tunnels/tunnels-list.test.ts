@@ -7,7 +7,13 @@ import { mintToken, startApi, type Person } from "../../../harness/server/api.ts
 import { RelayLink } from "../../../harness/server/relay-link.ts";
 import { NARROW, findPageProblems } from "../../../harness/browser/page-checks.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
-import { answerDialog, clickButton, getDialog, usePages } from "../../../harness/browser/pages.ts";
+import {
+  answerDialog,
+  chooseAction,
+  clickButton,
+  getDialog,
+  usePages,
+} from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 const agents: ExposedTunnel[] = [];
@@ -137,6 +143,28 @@ test("a tunnel is stopped from its menu, and started again by the notification",
   expect(await page.getByText(`${name} was stopped.`).count()).toBe(0);
   const { body } = await owner.get<Tunnel[]>("/tunnels");
   expect(body).toMatchObject([{ id, stoppedAt: null }]);
+});
+
+test("the menu of a tunnel is busy until the server has stopped it", async () => {
+  const owner = await pages.api.owner();
+  const name = newName("shop");
+  const { id } = await create(owner, name);
+  const page = await pages.openAs(owner.email, "/tunnels");
+  const [sent, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await page.route(`**/tunnels/${id}/stop`, async (route) => {
+    sent.resolve();
+    await held.promise;
+    await route.continue();
+  });
+  await chooseAction(page, name, "Stop");
+  await sent.promise;
+  const row = findRow(page, name);
+  const menu = row.getByRole("button", { name: `Actions for ${name}` });
+  await menu.and(page.locator("[aria-busy=true]")).waitFor();
+  expect(await row.getByText("Stopped").count()).toBe(0);
+  held.resolve();
+  await row.getByText("Stopped").waitFor();
+  await menu.and(page.locator(":not([aria-busy])")).waitFor();
 });
 
 test("a TCP tunnel is created with its public port and shown with its address", async () => {

@@ -315,6 +315,34 @@ test("a tunnel is stopped, started and deleted by its name", async () => {
   expect(await findTunnel(id)).toBeUndefined();
 });
 
+test("a tunnel is shown as stopped when the server has confirmed it, and not before", async () => {
+  const { id } = await create();
+  const page = await openTab(id, "overview");
+  const [sent, lost] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await page.route(`**/tunnels/${id}/stop`, async (route) => {
+    sent.resolve();
+    await lost.promise;
+    await route.abort("connectionrefused");
+  });
+  const stop = page.getByRole("button", { name: "Stop", exact: true });
+  const stopped = page.getByText("Stopped", { exact: true });
+  await page.evaluate(`window.shown = new Set();
+    new MutationObserver(() => shown.add(document.querySelector(".tunnel-summary .badge").textContent))
+      .observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true })`);
+  await stop.click();
+  await sent.promise;
+  await stop.and(page.locator("[aria-busy=true]")).waitFor();
+  lost.resolve();
+  const notifications = page.getByRole("region", { name: "Notifications" });
+  await notifications.getByText("The server can't be reached.").waitFor();
+  await stop.and(page.locator(":not([aria-busy])")).waitFor();
+  expect(await page.evaluate("[...shown]")).toEqual(["Waiting"]);
+  await page.unroute(`**/tunnels/${id}/stop`);
+  await stop.click();
+  await stopped.waitFor();
+  expect((await findTunnel(id)).stoppedAt).not.toBeNull();
+});
+
 test("a viewer sees every tab without buttons that change something", async () => {
   const { id } = await create();
   const viewer = await pages.api.colleague(owner, "viewer");
