@@ -2,7 +2,7 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "../../api/session.ts";
-import { updateCachedTunnel } from "../../api/tunnels.ts";
+import { tunnelsQuery, updateCachedTunnel } from "../../api/tunnels.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 
 export interface TunnelControls {
@@ -31,4 +31,6 @@ async function setStopped(queries: QueryClient, id: string, isStopped: boolean):
   const path = `/tunnels/${id}/${isStopped ? "stop" : "start"}`;
   const { status, stoppedAt } = await call<Pick<Tunnel, "status" | "stoppedAt">>("POST", path);
   await updateCachedTunnel(queries, id, { status, stoppedAt, agentConnected: false });
+  // The agent of a started tunnel may be back already.
+  void queries.invalidateQueries(tunnelsQuery);
 }
