@@ -102,7 +102,8 @@ export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Da
       const statements = new StatementBatch();
       const result = read({
         ...db,
-        run: (text, params) => statements.add(text, params) ?? db.run(text, params),
+        run: (text, params) =>
+          statements.isSent ? db.run(text, params) : statements.add(text, params),
       });
       statements.send(sqlOverHttp);
       return result;

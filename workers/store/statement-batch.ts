@@ -10,12 +10,20 @@ export class StatementBatch {
   readonly #statements: Statement[] = [];
   #isSent = false;
 
-  /** @returns its result, whose rows are arrays; null once the batch has been sent. */
-  add(text: string, params: unknown[]): Promise<unknown> | null {
-    if (this.#isSent) return null;
+  get isSent(): boolean {
+    return this.#isSent;
+  }
+
+  /** Before the batch is sent. @returns the statement's result, whose rows are arrays. */
+  async add(text: string, params: unknown[]): Promise<unknown> {
     const statement = { text, params, ...Promise.withResolvers<unknown>() };
     this.#statements.push(statement);
-    return statement.promise;
+    try {
+      return await statement.promise;
+    } catch (cause) {
+      // Its stack has the functions that wait for the statement. That of the cause ends in the driver.
+      throw new Error("a statement of a batch failed", { cause });
+    }
   }
 
   /** In a transaction that only reads. If one statement fails, all of them do. */
