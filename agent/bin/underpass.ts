@@ -1,5 +1,4 @@
 /** The command `underpass`. It prints its version before it loads anything else. */
-import { getSystemErrorMap } from "node:util";
 import { formatVersion } from "../cli/version.ts";
 
 // The reader of a pipe, such as `head`, may end first, and a terminal may be closed. Nothing is left to do then, except for a
@@ -7,6 +6,7 @@ import { formatVersion } from "../cli/version.ts";
 process.stdout.on("error", ({ code, errno = 0, message }: NodeJS.ErrnoException) => {
   const isClosed = code === "EPIPE" || code === "EIO";
   if (!isClosed) {
+    const { getSystemErrorMap } = process.getBuiltinModule("node:util");
     const [name, meaning] = getSystemErrorMap().get(errno) ?? [code, message];
     process.stderr.write(`underpass: the output can't be written: ${meaning} (${name})\n`);
     process.exit(1);

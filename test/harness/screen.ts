@@ -48,6 +48,8 @@ export async function openScreen(args: string[], options: ScreenOptions): Promis
     shell === undefined ? command : ["bash", "--norc", "--noprofile", ...shell.split(" ")];
   const inherited: Record<string, string | undefined> = { ...process.env, ...NODE_ENVIRONMENT };
   delete inherited["CI"];
+  // The command is not started by npm, as the tests are.
+  delete inherited["npm_command"];
   const pty: IPty = spawn(program, rest, {
     cols: width,
     rows: height,
