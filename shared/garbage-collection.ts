@@ -16,6 +16,9 @@ export const REQUESTS_PER_COLLECTION = 150;
 const REQUEST_BYTES = 32 * 1024;
 /** The bytes of messages between two collections when there are no requests. */
 export const BYTES_PER_COLLECTION = REQUESTS_PER_COLLECTION * REQUEST_BYTES;
+/** After this many, collections no longer wait for their share of the time: at 10 KB each, 3,000 requests leave 30 MB. */
+export const MAX_WAITING_REQUESTS = 3_000;
+const MAX_WAITING_BYTES = MAX_WAITING_REQUESTS * REQUEST_BYTES;
 
 /** Collections take at most this share of the time: those of a large heap, which last longer, are rarer. */
 const EDGE_MAX_TIME_SHARE = 1 / 20;
@@ -61,7 +64,7 @@ export class GarbageCollection {
     this.#bytes += bytes;
     if (this.#bytes < BYTES_PER_COLLECTION) return;
     const startedAtMs = this.#now();
-    if (startedAtMs < this.#nextAtMs) return;
+    if (startedAtMs < this.#nextAtMs && this.#bytes < MAX_WAITING_BYTES) return;
     this.#bytes = 0;
     this.#collect({ type: "major", execution: "sync" });
     const endedAtMs = this.#now();

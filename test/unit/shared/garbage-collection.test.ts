@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import {
   BYTES_PER_COLLECTION,
   GarbageCollection,
+  MAX_WAITING_REQUESTS,
   REQUESTS_PER_COLLECTION,
 } from "../../../shared/garbage-collection.ts";
 
@@ -53,9 +54,19 @@ test("long collections are so rare that they take a twentieth of the time", () =
   const { visit, count, clock } = createCollection(300);
   visit(REQUESTS_PER_COLLECTION);
   expect(count()).toBe(1);
-  visit(100 * REQUESTS_PER_COLLECTION);
+  visit(10 * REQUESTS_PER_COLLECTION);
   expect(count()).toBe(1);
   clock.nowMs += 19 * 300;
+  visit(1);
+  expect(count()).toBe(2);
+});
+
+test("however long collections take, only a limited number of requests waits for one", () => {
+  const { visit, count } = createCollection(60_000);
+  visit(REQUESTS_PER_COLLECTION);
+  expect(count()).toBe(1);
+  visit(MAX_WAITING_REQUESTS - 1);
+  expect(count()).toBe(1);
   visit(1);
   expect(count()).toBe(2);
 });
