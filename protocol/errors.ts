@@ -13,9 +13,10 @@ export const STATUS_BY_CODE = {
   invalid_budget: 400,
   verification_failed: 400,
   invalid_host: 400,
-  /** The device flow's two responses to a poll that came too early (RFC 8628 §3.5). */
+  /** The device flow's responses to a poll that came too early, and to one after the user has refused (RFC 8628 §3.5). */
   authorization_pending: 400,
   slow_down: 400,
+  access_denied: 400,
   unauthorized: 401,
   /** The session is valid, but its user must prove again who they are (RFC 9470). */
   reauthentication_required: 401,

@@ -91,4 +91,9 @@ export const ACCOUNT_ACTIONS = {
     predicate: "approved the sign-in of the machine {it}",
     description: "A machine was signed in; `metadata.label` is its name.",
   },
+  device_denied: {
+    resource: "device",
+    predicate: "denied the sign-in of the machine {it}",
+    description: "The sign-in of a machine was denied; `metadata.label` is the name that it gave.",
+  },
 } as const satisfies Record<string, ActionDescription>;

@@ -87,6 +87,7 @@ async function runDeviceFlow(
     if (polled?.ok) return parseAnswer(IssuedToken, polled.body, client.server);
     const failure = AnyErrorBody.safeParse(polled?.body).data;
     if (failure?.error === "expired") break;
+    if (failure?.error === "access_denied") return fail("the login was denied in the browser");
     if (failure?.error === "slow_down") intervalMs += SLOW_DOWN_MS;
     else if (failure && !TEMPORARY_FAILURES.has(failure.error))
       return fail(getErrorBodyMessage(failure));

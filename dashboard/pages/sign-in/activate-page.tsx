@@ -1,26 +1,33 @@
-/** /activate: a person approves the sign-in of a machine's command line. */
+/** /activate: a person approves or denies the sign-in of a machine's command line. */
 import { useEffect, useRef, useState } from "react";
 import type { PendingDevice } from "../../../protocol/schemas/accounts/devices.ts";
 import { call } from "../../api/session.ts";
 import { useMe } from "../../app/session-state.ts";
+import { ActionButton } from "../../ui/button.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
 
 const TITLE = "Connect a machine";
 
+type Decision = "approved" | "denied";
+const CONFIRMATIONS: Record<Decision, string> = {
+  approved: "Done. Your command line continues by itself.",
+  denied: "Denied. The machine got no access.",
+};
+
 export function Page() {
   const [device, setDevice] = useState<PendingDevice | null>(null);
-  const [isApproved, setApproved] = useState(false);
-  if (isApproved) {
+  const [decision, setDecision] = useState<Decision | null>(null);
+  if (decision !== null) {
     return (
       <Step key="done" title={TITLE}>
-        <p role="status">Done. Your command line continues by itself. You can close this page.</p>
+        <p role="status">{CONFIRMATIONS[decision]} You can close this page.</p>
       </Step>
     );
   }
   if (device === null) return <CodeStep onFound={setDevice} />;
-  return <ApprovalStep device={device} onApproved={() => setApproved(true)} />;
+  return <DecisionStep device={device} onDecided={setDecision} />;
 }
 
 function CodeStep({ onFound }: { onFound: (device: PendingDevice) => void }) {
@@ -55,15 +62,15 @@ function CodeStep({ onFound }: { onFound: (device: PendingDevice) => void }) {
   );
 }
 
-interface ApprovalProps {
+interface DecisionProps {
   device: PendingDevice;
-  onApproved: () => void;
+  onDecided: (decision: Decision) => void;
 }
 
-function ApprovalStep({ device: { label, user_code: code }, onApproved }: ApprovalProps) {
+function DecisionStep({ device: { label, user_code: code }, onDecided }: DecisionProps) {
   const { active_org: organization } = useMe();
   return (
-    <Step key="approval" title={TITLE}>
+    <Step key="decision" title={TITLE}>
       <p>
         <strong id="machine">{label}</strong> requests access to open tunnels for{" "}
         <strong>{organization.name}</strong>. It shows this code:
@@ -72,9 +79,19 @@ function ApprovalStep({ device: { label, user_code: code }, onApproved }: Approv
       <p>Approve only if your own command line shows the same code right now.</p>
       <Form
         submit="Approve"
+        beside={
+          <ActionButton
+            action={async () => {
+              await call("POST", "/auth/cli/deny", { device_code: code });
+              onDecided("denied");
+            }}
+          >
+            Deny
+          </ActionButton>
+        }
         onSubmit={async () => {
           await call("POST", "/auth/cli/authorize", { device_code: code });
-          onApproved();
+          onDecided("approved");
         }}
       />
     </Step>

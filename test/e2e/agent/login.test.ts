@@ -114,6 +114,20 @@ test("a code that expires at the server says how to get another one", async () =
   ]);
 });
 
+test("a login that a user denies ends with that reason", async () => {
+  const owner = await api.owner();
+  const label = "a machine that is denied";
+  await using agent = await runAgent(["login", "--server", api.server.url, "--label", label]);
+  const code = await waitUntil(() =>
+    Promise.resolve(/shows? the code ([A-Z]{4}-[A-Z]{4})/.exec(agent.stdout)?.[1]),
+  );
+  expect((await owner.post("/auth/cli/deny", { device_code: code })).status).toBe(200);
+  expect([await agent.exit, agent.stderr]).toEqual([
+    1,
+    "underpass: the login was denied in the browser\n",
+  ]);
+});
+
 test("a login that is interrupted while it waits does not end as a successful one", async () => {
   using api = await startAnswering([STARTED, { error: "authorization_pending", message: "" }]);
   await using agent = await runAgent(["login", "--server", api.url]);

@@ -229,6 +229,21 @@ test("a user with a second factor approves a machine", async () => {
   expect(poll).toMatchObject({ status: 200, body: { label: "my laptop" } });
 });
 
+test("a user denies the sign-in of a machine", async () => {
+  const owner = await pages.api.owner();
+  const { body } = await pages.api.anonymous.post<{ user_code: string; device_code: string }>(
+    "/auth/cli/start",
+    { label: "a foreign machine" },
+  );
+  const page = await pages.open(`/activate?code=${body.user_code}`);
+  await signIn(page, owner.email);
+  await clickButton(page, "Deny");
+  await waitForStatus(page, "Denied. The machine got no access.");
+  const { device_code } = body;
+  const poll = await pages.api.anonymous.post("/auth/cli/poll", { device_code });
+  expect(poll).toMatchObject({ status: 400, body: { error: "access_denied" } });
+});
+
 test("a provider signs a user in, and leads back to the page where it started", async () => {
   const email = newEmail();
   pages.provider.user = { sub: email, email, email_verified: true };

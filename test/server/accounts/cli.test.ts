@@ -30,6 +30,7 @@ const poll = (code: string, wait = 0) =>
   api.anonymous.post<CollectedToken>("/auth/cli/poll", { device_code: code, wait });
 const approve = (code: string, by = owner) =>
   by.post<CollectedToken>("/auth/cli/authorize", { device_code: code });
+const deny = (code: string, by = owner) => by.post("/auth/cli/deny", { device_code: code });
 
 describe("the device flow", () => {
   test("starts with a code for the machine and one for its user", async () => {
@@ -114,6 +115,33 @@ describe("the device flow", () => {
     expect(await poll(device_code, 25)).toMatchObject({ body: { error: "slow_down" } });
     const approved = await approve(user_code);
     expect(await waiting).toMatchObject({ status: 200, body: approved.body });
+  });
+
+  test("answers a waiting poll as soon as the request is denied, which can then no longer be approved", async () => {
+    const { device_code, user_code } = await start("a foreign machine");
+    const waiting = poll(device_code, 25);
+    await waitUntil(async () => {
+      const rows = await api.sql(
+        "select 1 from device_codes where label = 'a foreign machine' and last_polled_at is not null",
+      );
+      return rows.length > 0;
+    });
+    expect(await deny(user_code)).toMatchObject({ status: 200, body: { status: "denied" } });
+    expect(await waiting).toMatchObject({ status: 400, body: { error: "access_denied" } });
+    for (const again of [approve(user_code), approve(device_code), deny(user_code)])
+      expect(await again).toMatchObject({ status: 400, body: { error: "invalid_code" } });
+    expect(await api.sql("select 1 from tokens where name = 'a foreign machine'")).toEqual([]);
+    const events = await owner.get<{ action: string; metadata: unknown }[]>(
+      "/events?action=device_denied",
+    );
+    expect(events.body).toMatchObject([{ metadata: { label: "a foreign machine" } }]);
+  });
+
+  test("can't deny a request that was approved", async () => {
+    const { device_code, user_code } = await start("an approved machine");
+    await approve(user_code);
+    expect(await deny(user_code)).toMatchObject({ status: 400, body: { error: "invalid_code" } });
+    expect((await poll(device_code)).status).toBe(200);
   });
 
   test("does not give the token to a machine that has left, but to its next poll", async () => {

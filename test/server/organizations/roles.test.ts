@@ -28,6 +28,7 @@ const LOWEST_ROLE: Record<string, Role> = {
   "POST /auth/reauthenticate": "viewer",
   "GET /auth/cli/request": "member",
   "POST /auth/cli/authorize": "member",
+  "POST /auth/cli/deny": "member",
   "GET /me/events": "viewer",
   "GET /events": "viewer",
   "GET /metrics": "viewer",

@@ -22,6 +22,7 @@ const REFUSALS: Record<string, string> = {
   completeMfaRemoval: "invalid_token",
   createTunnelRelayTicket: "unauthorized",
   deliverWebhook: "unauthorized",
+  denyDeviceAuthorization: "invalid_code",
   disableMfa: "conflict",
   enableMfa: "invalid_code",
   getDeviceAuthorization: "invalid_code",

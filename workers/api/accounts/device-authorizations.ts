@@ -1,8 +1,9 @@
 /**
- * The device flow (RFC 8628): a command line requests a token, a person approves the request in a browser, and the
- * command line collects the token, which is valid for 90 days, once.
+ * The device flow (RFC 8628): a command line requests a token, a person approves or denies the request in a browser, and
+ * the command line collects the token, which is valid for 90 days, once.
  */
 import { DEVICE_CODE_MAX_MS } from "../../limits.ts";
+import { Status } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
   DeviceCode,
   DeviceQuery,
@@ -25,6 +26,7 @@ import { newCliToken, signTokenRow } from "../../identity/tokens/minting.ts";
 import { sha256Hex } from "../../identity/encryption.ts";
 import {
   approveDeviceAuthorization,
+  denyDeviceAuthorization,
   findPendingAuthorization,
   insertDeviceAuthorization,
   pollDeviceAuthorization,
@@ -34,7 +36,7 @@ import {
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route, type ApiContext } from "../route.ts";
 import { pollRateLimited, rateLimited } from "../rate-limit.ts";
-import { announceApproval, waitForApproval } from "./waiting-polls.ts";
+import { announceDecision, waitForDecision } from "./waiting-polls.ts";
 
 const DEVICE_POLL_INTERVAL_SECONDS = 2;
 
@@ -85,13 +87,13 @@ deviceAuthorizations.openapi(
     operationId: "pollDeviceAuthorization",
     method: "post",
     path: "/auth/cli/poll",
-    summary: "Wait until the request was approved",
+    summary: "Wait until the request was approved or denied",
     description:
-      "Answers as soon as the request was approved, and otherwise after `wait` seconds. Wait `interval` seconds before the next poll.",
+      "Answers as soon as the request was approved or denied, and otherwise after `wait` seconds. Wait `interval` seconds before the next poll.",
     guard: pollRateLimited,
     body: PollDevice,
     responses: { 200: jsonResponse("Approved. The token is handed out only once.", DeviceToken) },
-    failures: ["authorization_pending", "slow_down", "expired"],
+    failures: ["authorization_pending", "slow_down", "access_denied", "expired"],
   }),
   async (c) => {
     const { device_code: deviceCode, wait } = c.req.valid("json");
@@ -106,7 +108,7 @@ deviceAuthorizations.openapi(
       waitMs: wait * 1000,
       signal: c.req.raw.signal,
     };
-    const ended = await waitForApproval(poll, async () => {
+    const ended = await waitForDecision(poll, async () => {
       const now = await pollDeviceAuthorization(db, deviceCodeHash);
       return now.state === "waiting" ? undefined : now;
     });
@@ -164,9 +166,30 @@ deviceAuthorizations.openapi(
     );
     if (approval === "not_found") throw unknownCode();
     const { token, deviceId } = approval;
-    announceApproval(deviceId);
+    announceDecision(deviceId);
     const wireBytes = await signTokenRow(c.var.config, token);
     return c.json({ wire_bytes_b64: toBase64(wireBytes), label: token.name }, 200);
+  },
+);
+
+deviceAuthorizations.openapi(
+  route({
+    operationId: "denyDeviceAuthorization",
+    method: "post",
+    path: "/auth/cli/deny",
+    summary: "Deny the request of a machine",
+    description: "`device_code` is the same as for the approval.",
+    guard: allow("tokens:write"),
+    body: DeviceCode,
+    responses: { 200: jsonResponse("Denied: the machine gets `access_denied`.", Status) },
+    failures: ["invalid_code"],
+  }),
+  async (c) => {
+    const device = await toDeviceSelector(c.req.valid("json").device_code);
+    const denied = await denyDeviceAuthorization(c.var.db, getMemberActor(c), device);
+    if (denied === "not_found") throw unknownCode();
+    announceDecision(denied);
+    return c.json({ status: "denied" }, 200);
   },
 );
 
@@ -180,6 +203,8 @@ async function answerPoll(c: ApiContext, poll: Exclude<PollResult, { state: "wai
       const wireBytes = await signTokenRow(c.var.config, poll.token);
       return c.json({ wire_bytes_b64: toBase64(wireBytes), label: poll.label }, 200);
     }
+    case "denied":
+      throw new ApiError("access_denied", "A user denied the request.");
     case "ended":
       throw new ApiError(
         "expired",

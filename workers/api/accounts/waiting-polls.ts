@@ -1,6 +1,6 @@
 /**
- * Long polls of machines that wait for their approval. Those that wait in this isolate learn of an approval in it at
- * once; an approval in another isolate is found when the row is read again. Nothing is signalled between requests: the platform
+ * Long polls of machines that wait for a user's decision. Those that wait in this isolate learn of an approval or a
+ * denial in it at once; one in another isolate is found when the row is read again. Nothing is signalled between requests: the platform
  * does not let one request resume another.
  */
 import { isDraining } from "../../draining.ts";
@@ -13,14 +13,14 @@ const POLL_MEMORY_MS = 200;
 const POLL_ROW_MS = 5_000;
 /** A poll that has not looked for this long was canceled: its machine has disconnected. */
 const POLL_ABANDONED_MS = 2_000;
-const APPROVED_MAX = 1_000;
+const DECIDED_MAX = 1_000;
 
 /** By the id of the device request. */
 const waiting = new Map<string, { source: string; seenAtMs: number }>();
-const approved = new BoundedMap<string, true>(APPROVED_MAX);
+const decided = new BoundedMap<string, true>(DECIDED_MAX);
 
-export function announceApproval(deviceId: string): void {
-  approved.set(deviceId, true);
+export function announceDecision(deviceId: string): void {
+  decided.set(deviceId, true);
 }
 
 /**
@@ -29,7 +29,7 @@ export function announceApproval(deviceId: string): void {
  * @param read returns undefined while the request still waits.
  * @returns "busy" at once when this machine waits already, or when too many polls wait.
  */
-export async function waitForApproval<Result>(
+export async function waitForDecision<Result>(
   {
     deviceId,
     source,
@@ -48,7 +48,7 @@ export async function waitForApproval<Result>(
       if (nowMs - startedAtMs >= waitMs || isDraining() || signal.aborted) return undefined;
       waiting.set(deviceId, { source, seenAtMs: nowMs });
       await new Promise((resolve) => setTimeout(resolve, POLL_MEMORY_MS));
-      const isDue = approved.has(deviceId) || Date.now() - readAtMs >= POLL_ROW_MS;
+      const isDue = decided.has(deviceId) || Date.now() - readAtMs >= POLL_ROW_MS;
       if (!isDue || signal.aborted) continue;
       readAtMs = Date.now();
       const result = await read();

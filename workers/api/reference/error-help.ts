@@ -57,6 +57,10 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     "The machine polls more often than `interval` allows.",
     "Wait for the seconds in `Retry-After` before the next poll.",
   ),
+  access_denied: help(
+    "A user denied the request of the machine.",
+    "Start again with `/auth/cli/start` if the user agrees.",
+  ),
   unauthorized: help(
     "The credential is missing, wrong, expired or revoked, or the signature of a delivery is wrong.",
     "Renew the access token with `POST /auth/refresh`, or log in again. Check which credentials the operation accepts.",

@@ -26,7 +26,7 @@ export async function insertDeviceAuthorization(
   return rows.length > 0;
 }
 
-/** Finds a request that can still be approved. */
+/** Finds a request that can still be approved or denied. */
 export async function findPendingAuthorization(
   { query }: Database,
   device: DeviceSelector,
@@ -34,17 +34,18 @@ export async function findPendingAuthorization(
   const [row] = await query
     .select({ label: deviceCodes.label, userCode: deviceCodes.userCode })
     .from(deviceCodes)
-    .where(isAwaitingApproval(device));
+    .where(isUndecided(device));
   return row ?? null;
 }
 
-function isAwaitingApproval({ deviceCodeHash, userCode }: DeviceSelector) {
+function isUndecided({ deviceCodeHash, userCode }: DeviceSelector) {
   return and(
     or(
       eq(deviceCodes.deviceCodeHash, deviceCodeHash),
       userCode === null ? undefined : eq(deviceCodes.userCode, userCode),
     ),
     isNull(deviceCodes.approvedAt),
+    isNull(deviceCodes.deniedAt),
     gt(deviceCodes.expiresAt, sql`now()`),
   );
 }
@@ -60,7 +61,7 @@ export function approveDeviceAuthorization(
     const [waiting] = await change.tx
       .update(deviceCodes)
       .set({ approvedAt: sql`now()` })
-      .where(isAwaitingApproval(device))
+      .where(isUndecided(device))
       .returning({ id: deviceCodes.id, label: deviceCodes.label });
     if (!waiting) return "not_found";
     const token = await insertToken(change, actor, toToken(waiting.label));
@@ -73,9 +74,27 @@ export function approveDeviceAuthorization(
   });
 }
 
+/** It can no longer be approved. @returns its id, or "not_found" when no such request is waiting. */
+export function denyDeviceAuthorization(
+  db: Database,
+  actor: MemberActor,
+  device: DeviceSelector,
+): Promise<string | "not_found"> {
+  return db.transaction(async ({ tx, audit }) => {
+    const [denied] = await tx
+      .update(deviceCodes)
+      .set({ deniedAt: sql`now()` })
+      .where(isUndecided(device))
+      .returning({ id: deviceCodes.id, label: deviceCodes.label });
+    if (!denied) return "not_found";
+    audit(actor, "device_denied", denied.id, { label: denied.label });
+    return denied.id;
+  });
+}
+
 export type PollResult =
   | { state: "waiting"; deviceId: string; lastPolledAt: Date | null }
-  | { state: "ended" }
+  | { state: "denied" | "ended" }
   | { state: "approved"; token: TokenRow; label: string };
 
 /** Records the poll and, after the approval, returns the token: to a single poll, once. */
@@ -101,10 +120,12 @@ export async function pollDeviceAuthorization(
     .returning({
       id: deviceCodes.id,
       tokenId: deviceCodes.tokenId,
+      deniedAt: deviceCodes.deniedAt,
       expiresAt: deviceCodes.expiresAt,
       lastPolledAt: before.lastPolledAt,
     });
   if (!device || device.expiresAt.getTime() <= Date.now()) return { state: "ended" };
+  if (device.deniedAt !== null) return { state: "denied" };
   if (device.tokenId === null) {
     return { state: "waiting", deviceId: device.id, lastPolledAt: device.lastPolledAt };
   }

@@ -86,6 +86,7 @@ export const deviceCodes = pgTable(
     /** The token minted by the approval; the machine collects it once. */
     tokenId: uuid().references(() => tokens.id),
     approvedAt: timestamptz(),
+    deniedAt: timestamptz(),
     collectedAt: timestamptz(),
     createdAt: timestamptz().notNull().defaultNow(),
   },

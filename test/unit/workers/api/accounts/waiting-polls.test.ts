@@ -1,13 +1,13 @@
 /** Machines that wait for their approval, in one isolate. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { waitForApproval } from "../../../../../workers/api/accounts/waiting-polls.ts";
+import { waitForDecision } from "../../../../../workers/api/accounts/waiting-polls.ts";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
 const { signal } = new AbortController();
 const wait = (source: string) =>
-  waitForApproval({ deviceId: crypto.randomUUID(), source, waitMs: 1_000, signal }, () =>
+  waitForDecision({ deviceId: crypto.randomUUID(), source, waitMs: 1_000, signal }, () =>
     Promise.resolve(undefined),
   );
 

@@ -1,0 +1,1 @@
+ALTER TABLE "device_codes" ADD COLUMN "denied_at" timestamp with time zone;
