@@ -186,9 +186,9 @@ deviceAuthorizations.openapi(
   }),
   async (c) => {
     const device = await toDeviceSelector(c.req.valid("json").device_code);
-    const denied = await denyDeviceAuthorization(c.var.db, getMemberActor(c), device);
-    if (denied === "not_found") throw unknownCode();
-    announceDecision(denied);
+    const deniedId = await denyDeviceAuthorization(c.var.db, getMemberActor(c), device);
+    if (deniedId === null) throw unknownCode();
+    announceDecision(deniedId);
     return c.json({ status: "denied" }, 200);
   },
 );

@@ -74,19 +74,19 @@ export function approveDeviceAuthorization(
   });
 }
 
-/** It can no longer be approved. @returns its id, or "not_found" when no such request is waiting. */
+/** It can no longer be approved. @returns its id, or null when no such request is waiting. */
 export function denyDeviceAuthorization(
   db: Database,
   actor: MemberActor,
   device: DeviceSelector,
-): Promise<string | "not_found"> {
+): Promise<string | null> {
   return db.transaction(async ({ tx, audit }) => {
     const [denied] = await tx
       .update(deviceCodes)
       .set({ deniedAt: sql`now()` })
       .where(isUndecided(device))
       .returning({ id: deviceCodes.id, label: deviceCodes.label });
-    if (!denied) return "not_found";
+    if (!denied) return null;
     audit(actor, "device_denied", denied.id, { label: denied.label });
     return denied.id;
   });
