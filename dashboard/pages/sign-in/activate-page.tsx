@@ -7,6 +7,7 @@ import { ActionButton } from "../../ui/button.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
+import { RelativeTime } from "../../ui/time.tsx";
 
 const TITLE = "Connect a machine";
 
@@ -67,7 +68,8 @@ interface DecisionProps {
   onDecided: (decision: Decision) => void;
 }
 
-function DecisionStep({ device: { label, user_code: code }, onDecided }: DecisionProps) {
+function DecisionStep({ device, onDecided }: DecisionProps) {
+  const { label, user_code: code, requested_from: address } = device;
   const { active_org: organization } = useMe();
   return (
     <Step key="decision" title={TITLE}>
@@ -76,6 +78,10 @@ function DecisionStep({ device: { label, user_code: code }, onDecided }: Decisio
         <strong>{organization.name}</strong>. It shows this code:
       </p>
       <p className="shown code">{code}</p>
+      <p className="hint">
+        Requested{address !== null && ` from ${address}`} ·{" "}
+        <RelativeTime timestamp={device.requested_at} />
+      </p>
       <p>Approve only if your own command line shows the same code right now.</p>
       <Form
         submit="Approve"

@@ -23,7 +23,12 @@ export const PollDevice = DeviceCode.extend({
   wait: z.number().min(0).max(DEVICE_POLL_MAX_SECONDS).default(DEVICE_POLL_MAX_SECONDS),
 });
 export const DeviceQuery = z.object({ code: z.string() });
-export const PendingDevice = z.object({ label: z.string(), user_code: z.string() });
+export const PendingDevice = z.object({
+  label: z.string(),
+  user_code: z.string(),
+  requested_from: z.string().nullable().describe("The machine's IP address; null when unknown."),
+  requested_at: z.iso.datetime(),
+});
 export type PendingDevice = z.infer<typeof PendingDevice>;
 export const DeviceToken = z.object({ wire_bytes_b64: z.string(), label: z.string() });
 

@@ -53,6 +53,10 @@ describe("the device flow", () => {
     });
     const request = await owner.get(`/auth/cli/request?code=${user_code}`);
     expect(request).toMatchObject({ status: 200, body: { label: "my laptop", user_code } });
+    expect(request.body).toMatchObject({
+      requested_from: expect.stringMatching(/^(?:127\.0\.0\.1|::1)$/),
+      requested_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
 
     const approved = await approve(user_code.toLowerCase().replace("-", " "));
     expect(approved).toMatchObject({ status: 200, body: { label: "my laptop" } });

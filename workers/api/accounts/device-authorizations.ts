@@ -61,7 +61,8 @@ deviceAuthorizations.openapi(
     const deviceCode = randomSecret();
     const userCode = randomUserCode();
     const { label } = c.req.valid("json");
-    const device = { deviceCodeHash: await sha256Hex(deviceCode), userCode, label };
+    const ip = c.var.address || null;
+    const device = { deviceCodeHash: await sha256Hex(deviceCode), userCode, label, ip };
     if (!(await insertDeviceAuthorization(c.var.db, device))) {
       throw new ApiError("unavailable", "No unused user code was found. Request a token again.", {
         retryAfterSeconds: 1,
@@ -139,7 +140,16 @@ deviceAuthorizations.openapi(
       await toDeviceSelector(c.req.valid("query").code),
     );
     if (!device) throw unknownCode();
-    return c.json({ label: device.label, user_code: formatUserCode(device.userCode) }, 200);
+    const { label, userCode, ip, createdAt } = device;
+    return c.json(
+      {
+        label,
+        user_code: formatUserCode(userCode),
+        requested_from: ip,
+        requested_at: createdAt.toISOString(),
+      },
+      200,
+    );
   },
 );
 

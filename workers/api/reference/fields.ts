@@ -126,6 +126,8 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   ip: field("The IP address of the last use.", "203.0.113.7"),
   ipAddress: field("The IP address of the caller; null when it is unknown.", "203.0.113.7"),
   device_code: field("Identifies the request of the machine.", "kq7ZrX2mT9…"),
+  requested_from: field("The IP address of the machine.", "203.0.113.7"),
+  requested_at: field("When the machine sent the request.", "2026-03-01T12:00:00.000Z"),
   user_code: field("The code that the machine shows to its user.", "BCDF-GHJK"),
   verification_uri: field(
     "Where the user approves the request.",

@@ -16,7 +16,7 @@ export interface DeviceSelector {
 /** @returns false when the user code is in use. */
 export async function insertDeviceAuthorization(
   { query }: Database,
-  device: { deviceCodeHash: string; userCode: string; label: string },
+  device: { deviceCodeHash: string; userCode: string; label: string; ip: string | null },
 ): Promise<boolean> {
   const rows = await query
     .insert(deviceCodes)
@@ -26,13 +26,22 @@ export async function insertDeviceAuthorization(
   return rows.length > 0;
 }
 
+export interface PendingAuthorization {
+  label: string;
+  userCode: string;
+  /** The machine's address; null when it is unknown. */
+  ip: string | null;
+  createdAt: Date;
+}
+
 /** Finds a request that can still be approved or denied. */
 export async function findPendingAuthorization(
   { query }: Database,
   device: DeviceSelector,
-): Promise<{ label: string; userCode: string } | null> {
+): Promise<PendingAuthorization | null> {
+  const { label, userCode, ip, createdAt } = deviceCodes;
   const [row] = await query
-    .select({ label: deviceCodes.label, userCode: deviceCodes.userCode })
+    .select({ label, userCode, ip, createdAt })
     .from(deviceCodes)
     .where(isUndecided(device));
   return row ?? null;

@@ -81,6 +81,8 @@ export const deviceCodes = pgTable(
     /** The code that the user enters: eight letters without a hyphen. */
     userCode: text().notNull(),
     label: text().notNull(),
+    /** The machine's address. */
+    ip: text(),
     expiresAt: timestamptz().notNull(),
     lastPolledAt: timestamptz(),
     /** The token minted by the approval; the machine collects it once. */
