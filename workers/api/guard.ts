@@ -13,6 +13,7 @@ import { hasPermission, type Permission } from "../identity/permissions.ts";
 import { isSessionAlive } from "../store/accounts/live-sessions.ts";
 import { findPrincipal, recordSessionUse, type Principal } from "../store/accounts/sessions.ts";
 import type { Database } from "../store/database.ts";
+import { FailedBatchError } from "../store/statement-batch.ts";
 import { findAgentToken, findMasterKey } from "../store/tokens/tokens.ts";
 import type { SecurityScheme } from "./reference/security.ts";
 import {
@@ -25,6 +26,7 @@ import {
 } from "./route.ts";
 import { getOfferedProtocols, isUpgrade, requireUpgrade } from "./upgrade.ts";
 import { parseBearerToken } from "../../shared/bearer-token.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 
 /** For members of the access token's organization whose role has the permission. */
 export function allow(permission: Permission): Guard {
@@ -38,10 +40,8 @@ export function allow(permission: Permission): Guard {
  * organization the access token names. For a caller who is not a member, the organization does not exist.
  */
 export function allowInPathOrganization(permission: Permission): Guard {
-  const described = forMembers(permission);
-  const failures = [...described.failures, "not_found"] as const;
-  return createGuard({ ...described, failures }, async (c) => {
-    await authenticate(c, readBearer(c), permission, { orgId: c.req.param("id") ?? "" });
+  return createGuard(forPathMembers(permission), async (c) => {
+    await authenticate(c, readBearer(c), permission, getPathOrganization(c));
   });
 }
 
@@ -120,22 +120,43 @@ export function allowReadOrAgent(permission: Permission): Guard {
   return createReadGuard(forMembersOrAgents(permission), (c) => verifyMemberOrAgent(c, permission));
 }
 
+/** The same for the routes under /orgs/{id}, as with `allowInPathOrganization`. */
+export function allowReadInPathOrganization(permission: Permission): Guard {
+  return createReadGuard(forPathMembers(permission), (c) =>
+    verifyMember(c, readBearer(c), permission, getPathOrganization(c)),
+  );
+}
+
+const REFUSED_CLAIMANTS_MAX = 1_000;
+/** The keys of claimants whose rights did not suffice when they were last checked, such as a thief of a token that was revoked. */
+const refusedClaimants = new BoundedMap<string, true>(REFUSED_CLAIMANTS_MAX);
+
 /**
- * After `allowRead`. The rows are read while the caller's rights are checked, and returned only if these suffice.
- * @throws ApiError otherwise, whatever the outcome of `read`.
+ * After `allowRead`. The rows are read while the caller's rights are checked, and returned only if these suffice. That costs the
+ * organization queries, so a caller who is unlikely to have the rights reads nothing before they are checked.
+ * @throws ApiError when the rights don't suffice, whatever the outcome of `read`.
  */
 export async function readAsCaller<Rows>(
   c: ApiContext,
   read: (db: Database, orgId: string) => Promise<Rows>,
 ): Promise<Rows> {
-  const { orgId, checkRights } = c.var.claimant!;
+  const { orgId, isFromElsewhere, key, checkRights } = c.var.claimant!;
+  if (isFromElsewhere || refusedClaimants.has(key)) {
+    await checkRights(c.var.db);
+    refusedClaimants.delete(key);
+    return read(c.var.db, orgId);
+  }
   return createDatabase(c.env, orgId).batch(async (db) => {
-    const checked = checkRights(db);
-    const rows = read(db, orgId);
-    // Reported below, to a caller who has the rights.
-    rows.catch(() => undefined);
-    await checked;
-    return rows;
+    const [rights, rows] = await Promise.allSettled([checkRights(db), read(db, orgId)]);
+    if (rights.status === "rejected") {
+      const reason: unknown = rights.reason;
+      if (reason instanceof ApiError) refusedClaimants.set(key, true);
+      // The error of the rows in the same batch names the functions that have waited for them.
+      const hasBatchFailed = reason instanceof FailedBatchError && rows.status === "rejected";
+      throw hasBatchFailed ? rows.reason : reason;
+    }
+    if (rows.status === "rejected") throw rows.reason;
+    return rows.value;
   });
 }
 
@@ -169,6 +190,8 @@ async function verifyAgent(c: ApiContext, bearer: string): Promise<Claimant> {
   if (!token) throw unauthorized();
   return {
     orgId: token.orgId,
+    isFromElsewhere: false,
+    key: `${token.orgId} ${token.nonce}`,
     checkRights: async (db) => {
       const found = await findAgentToken(db, token);
       if (!found) throw unauthorized();
@@ -247,6 +270,15 @@ function forMembers(permission: Permission) {
   } satisfies Guard;
 }
 
+function forPathMembers(permission: Permission) {
+  const described = forMembers(permission);
+  return { ...described, failures: [...described.failures, "not_found"] } satisfies Guard;
+}
+
+function getPathOrganization(c: ApiContext): { orgId: string } {
+  return { orgId: c.req.param("id") ?? "" };
+}
+
 function forMembersOrAgents(permission: Permission) {
   return {
     requirement: describeRequirement(permission),
@@ -298,6 +330,8 @@ async function verifyMember(
   const orgId = path?.orgId ?? claims.org;
   return {
     orgId,
+    isFromElsewhere: orgId !== claims.org,
+    key: `${orgId} ${claims.sid} ${permission}`,
     checkRights: async (db) => {
       const principal = isId(orgId) ? await findPrincipal(db, { ...claims, org: orgId }) : null;
       if (!principal) {

@@ -50,8 +50,12 @@ export type ApiContext = Context<ApiEnv>;
 
 /** A caller whose token is signed by this service and has not expired. It may have been revoked. */
 export interface Claimant {
-  /** The organization that the token names. */
+  /** The organization whose rows the caller reads. */
   orgId: string;
+  /** Whether the token names another organization. */
+  isFromElsewhere: boolean;
+  /** Names the caller, the organization and the permission. */
+  key: string;
   /** Sets the variables of the context that say who calls. @throws ApiError unless the caller has the permission now. */
   checkRights(this: void, db: Database): Promise<void>;
 }

@@ -6,6 +6,15 @@ interface Statement extends PromiseWithResolvers<unknown> {
   params: unknown[];
 }
 
+/** All statements of a batch have failed. Its stack has the functions that wait for one of them; that of the cause ends in the driver. */
+export class FailedBatchError extends Error {
+  override name = "FailedBatchError";
+
+  constructor(cause: unknown) {
+    super("a statement of a batch failed", { cause });
+  }
+}
+
 export class StatementBatch {
   readonly #statements: Statement[] = [];
   #isSent = false;
@@ -21,8 +30,7 @@ export class StatementBatch {
     try {
       return await statement.promise;
     } catch (cause) {
-      // Its stack has the functions that wait for the statement. That of the cause ends in the driver.
-      throw new Error("a statement of a batch failed", { cause });
+      throw new FailedBatchError(cause);
     }
   }
 

@@ -9,7 +9,7 @@ import {
 } from "../../harness/server/api.ts";
 
 const LISTS_FOR_AGENTS = ["/tunnels", "/tokens", "/private-networks", "/webhook-receivers"];
-const LISTS = [...LISTS_FOR_AGENTS, "/domains", "/reserved-subdomains", "/projects"];
+const LISTS = [...LISTS_FOR_AGENTS, "/domains", "/reserved-subdomains", "/projects", "/events"];
 const FOR_AGENTS = [...LISTS_FOR_AGENTS, "/inspector"];
 const ALL = [...LISTS, "/inspector", "/inspector/har", "/metrics/breakdown?window=24h"];
 /** A page that begins after an unknown row is refused with 400, but only to callers with rights. */

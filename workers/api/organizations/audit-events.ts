@@ -12,7 +12,7 @@ import {
   listPersonalEvents,
   type AuditEventRow,
 } from "../../store/organizations/audit-events.ts";
-import { allow } from "../guard.ts";
+import { allow, allowRead, readAsCaller } from "../guard.ts";
 import { createRouter, jsonResponse, route } from "../route.ts";
 
 export const auditEvents = createRouter();
@@ -23,7 +23,7 @@ auditEvents.openapi(
     method: "get",
     path: "/events",
     summary: "List the audit log of the organization",
-    guard: allow("events:read"),
+    guard: allowRead("events:read"),
     query: EventQuery,
     responses: { 200: jsonResponse("The events, newest first.", z.array(AuditEvent)) },
   }),
@@ -35,13 +35,14 @@ auditEvents.openapi(
       actor,
       ...query
     } = c.req.valid("query");
-    const rows = await listAuditEvents(c.var.db, c.var.principal.orgId, {
+    const filter = {
       ...query,
       ip,
       since: start === undefined ? undefined : new Date(start),
       until: end === undefined ? undefined : new Date(end),
       actor: actor === undefined ? undefined : parseActor(actor),
-    });
+    };
+    const rows = await readAsCaller(c, (db, orgId) => listAuditEvents(db, orgId, filter));
     return c.json(rows.map(toEvent), 200);
   },
 );

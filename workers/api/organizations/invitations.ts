@@ -27,7 +27,13 @@ import {
   type InvitationRefusal,
   type InvitationRow,
 } from "../../store/organizations/invitations.ts";
-import { allow, allowInPathOrganization, missingPermission } from "../guard.ts";
+import {
+  allow,
+  allowInPathOrganization,
+  allowReadInPathOrganization,
+  missingPermission,
+  readAsCaller,
+} from "../guard.ts";
 import {
   createRouter,
   getMemberActor,
@@ -50,13 +56,14 @@ invitations.openapi(
     method: "get",
     path: "/orgs/{id}/invitations",
     summary: "List invitations that can still be accepted",
-    guard: allowInPathOrganization("orgs:read"),
+    guard: allowReadInPathOrganization("orgs:read"),
     params: IdParams,
     query: PageQuery,
     responses: { 200: jsonResponse("The invitations, newest first.", z.array(Invitation)) },
   }),
   async (c) => {
-    const rows = await listInvitations(c.var.db, c.var.principal.orgId, c.req.valid("query"));
+    const page = c.req.valid("query");
+    const rows = await readAsCaller(c, (db, orgId) => listInvitations(db, orgId, page));
     return c.json(rows.map(toInvitation), 200);
   },
 );

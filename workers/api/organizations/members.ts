@@ -15,7 +15,12 @@ import {
   type MemberRefusal,
   type MemberRow,
 } from "../../store/organizations/members.ts";
-import { allowInPathOrganization, missingPermission } from "../guard.ts";
+import {
+  allowInPathOrganization,
+  allowReadInPathOrganization,
+  missingPermission,
+  readAsCaller,
+} from "../guard.ts";
 import {
   createRouter,
   getMemberActor,
@@ -33,7 +38,7 @@ members.openapi(
     method: "get",
     path: "/orgs/{id}/members",
     summary: "List the members of an organization",
-    guard: allowInPathOrganization("orgs:read"),
+    guard: allowReadInPathOrganization("orgs:read"),
     params: IdParams,
     query: PageQuery,
     responses: {
@@ -41,7 +46,8 @@ members.openapi(
     },
   }),
   async (c) => {
-    const rows = await listMembers(c.var.db, c.var.principal.orgId, c.req.valid("query"));
+    const page = c.req.valid("query");
+    const rows = await readAsCaller(c, (db, orgId) => listMembers(db, orgId, page));
     return c.json(rows.map(toMember), 200);
   },
 );
