@@ -67,6 +67,7 @@ test.each([
 
 test.each([
   [768, "/tunnels", 180],
+  [1024, "/receivers", 128],
   [768, "/receivers", 128],
   [375, "/tunnels", 128],
   [375, "/networks", 128],
