@@ -204,9 +204,8 @@ describe("an agent of a TCP tunnel", () => {
     const other = newName();
     const restricted = await mintToken(owner, { allowedSubdomains: [other] });
     const query = { subdomain: other, remote_port: second };
-    expect((await connect(restricted.wireBytes, query)).reason).toMatch(
-      / is taken \[port_taken\]$/,
-    );
+    const { reason } = await connect(restricted.wireBytes, query);
+    expect(reason).toMatch(/ is taken \[port_taken\]$/);
     const outside = await connect(wireBytes, { subdomain: newName(), remote_port: 80 });
     expect(outside.code).toBe(CLOSE.invalid_request);
     expect(outside.reason).toMatch(OUTSIDE_RANGE);
