@@ -140,6 +140,8 @@ function describeFileError(path: string, { code }: SystemError): string | undefi
 /** The library for WebSockets has no codes for these. */
 function describeHandshake(message: string): string | undefined {
   const [, status] = /^Unexpected server response: (\d+)$/.exec(message) ?? [];
+  if (status === "502" || status === "503" || status === "504")
+    return `the server is not available now: it may be restarting (HTTP ${status})`;
   if (status !== undefined) {
     return `the server answered ${status} instead of opening a WebSocket; check the address, and proxies on the way`;
   }

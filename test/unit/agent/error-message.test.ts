@@ -59,12 +59,14 @@ test("a server that does not speak TLS", async () => {
   expect(await getSocketError(`wss://127.0.0.1:${port}`)).toContain("does not speak TLS");
 });
 
-test("a server that answers a WebSocket with a status", async () => {
-  const server = createHttpServer((_, response) => response.writeHead(404).end());
-  server.on("upgrade", (_, socket) => socket.end("HTTP/1.1 404 No\r\n\r\n"));
-  expect(await getSocketError(`ws://127.0.0.1:${await listen(server)}`)).toContain(
-    "the server answered 404 instead of opening a WebSocket",
-  );
+test.each([
+  [404, "the server answered 404 instead of opening a WebSocket; check the address"],
+  [503, "the server is not available now: it may be restarting (HTTP 503)"],
+])("a server that answers a WebSocket with the status %i", async (status, expected) => {
+  const server = createHttpServer((_, response) => response.writeHead(status).end());
+  server.on("upgrade", (_, socket) => socket.end(`HTTP/1.1 ${status} No\r\n\r\n`));
+  const port = await listen(server);
+  expect(await getSocketError(`ws://127.0.0.1:${port}`)).toContain(expected);
 });
 
 test("a file that does not exist, and a directory", async () => {
