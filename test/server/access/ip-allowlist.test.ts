@@ -213,19 +213,20 @@ test("the relay receives the list of a TCP tunnel", async () => {
   const path = `/tunnels/${body.id}/ip-allowlist`;
   expect((await owner.put(path, { cidrs: ["192.0.2.0/24"] })).status).toBe(200);
   expect((await owner.get<Allowlist>(path)).body.cidrs).toEqual(["192.0.2.0/24"]);
+  // A new link also brings the commands of the last minutes, about the tunnels of other tests.
+  const listReceived = () =>
+    relay.received.filter(
+      (message) => message.type === "allowed_cidrs" && message.tunnelId === body.id,
+    );
   // The relay has no association before an agent connects: the first ticket contains the list.
-  expect(relay.received).toEqual([]);
+  expect(listReceived()).toEqual([]);
   const { wireBytes } = await mintToken(owner);
   const query = { port: 1, protocol: "tcp", subdomain: body.subdomain };
   const agent = await api.connectAgent(wireBytes, query);
   expect((await owner.put(path, { cidrs: ["198.51.100.0/24"] })).status).toBe(200);
   await owner.delete(path);
-  const update = { type: "allowed_cidrs", tunnelId: body.id };
   await vi.waitFor(() => {
-    expect(relay.received).toMatchObject([
-      { ...update, cidrs: ["198.51.100.0/24"] },
-      { ...update, cidrs: null },
-    ]);
+    expect(listReceived()).toMatchObject([{ cidrs: ["198.51.100.0/24"] }, { cidrs: null }]);
   }, WAIT_OPTIONS);
   agent.socket?.close();
 });

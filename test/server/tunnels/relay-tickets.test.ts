@@ -8,6 +8,7 @@ import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
   createCaller,
+  getSocket,
   mintToken,
   startApi,
   waitUntil,
@@ -15,6 +16,7 @@ import {
   type TestApi,
 } from "../../harness/server/api.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { holdPort } from "../../harness/relay/tcp/held-ports.ts";
 import { RelayLink } from "../../harness/server/relay-link.ts";
 
 let api: TestApi;
@@ -137,9 +139,10 @@ describe("a ticket for the relay", () => {
     // An agent that reports the earlier port again, or asks for its second ticket, keeps the port.
     expect(await request(first.port)).toMatchObject({ port: moved.port, port_replaceable: false });
     // A port that was asked for, also after it was assigned.
-    await connect(token.wireBytes, { subdomain: newName(), remote_port: 40_299 });
+    const port = await holdPort(api, owner);
+    getSocket(await connect(token.wireBytes, { subdomain: newName(), remote_port: port }));
     const { body } = await owner.get<Tunnel[]>("/tunnels");
-    const asked = body.find(({ publicPort }) => publicPort === 40_299)!;
+    const asked = body.find(({ publicPort }) => publicPort === port)!;
     expect((await requestTicket(asked.id, token.wireBytes)).body.port_replaceable).toBe(false);
     const subdomain = newName();
     const { body: later } = await owner.post<Tunnel>("/tunnels", {

@@ -11,6 +11,7 @@ import {
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
+import { holdPort } from "../../harness/relay/tcp/held-ports.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 import { RelayLink } from "../../harness/server/relay-link.ts";
 
@@ -39,13 +40,6 @@ function newName(): string {
 }
 const create = (body: object = {}, by: Person = owner) =>
   by.post<Answer>("/tunnels", { localPort: 5432, protocol: "tcp", ...body });
-/** A port that no other tunnel is assigned by chance: it was served, so it stays with the owner's organization for a day. */
-async function holdPort(): Promise<number> {
-  const { body } = await create();
-  await api.sql("update relay_ports set was_served = true where owner_id = $1", [body.id]);
-  await owner.delete(`/tunnels/${body.id}`);
-  return body.publicPort!;
-}
 const formatOutcome = ({ status, body }: { status: number; body: { error?: string } }) =>
   `${status} ${body.error ?? "ok"}`;
 const findTunnel = async (id: string, by: Person = owner) =>
@@ -86,7 +80,7 @@ describe("a TCP tunnel's port", () => {
   });
 
   test("is the requested one, unless it is taken or outside of the range", async () => {
-    const port = await holdPort();
+    const port = await holdPort(api, owner);
     const { body } = await create({ publicPort: port });
     expect(body.publicPort).toBe(port);
     expect(formatOutcome(await create({ publicPort: port }))).toBe("409 duplicate_name");
@@ -122,7 +116,7 @@ describe("a TCP tunnel's port", () => {
   });
 
   test("is free for its organization when the tunnel is deleted or expires, for others a day later", async () => {
-    const port = await holdPort();
+    const port = await holdPort(api, owner);
     const { body } = await create({ publicPort: port });
     await owner.delete(`/tunnels/${body.id}`);
     const otherOwner = await api.owner();
@@ -160,7 +154,7 @@ describe("a TCP tunnel's port", () => {
   });
 
   test("is assigned to one of many concurrent requests for it", async () => {
-    const port = await holdPort();
+    const port = await holdPort(api, owner);
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => create({ publicPort: port })),
     );
@@ -184,7 +178,7 @@ describe("an agent of a TCP tunnel", () => {
   });
 
   test("gets the requested port, moves to another one, and is refused one that is taken", async () => {
-    const [first, second] = [await holdPort(), await holdPort()];
+    const [first, second] = [await holdPort(api, owner), await holdPort(api, owner)];
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const findPort = async () => {
