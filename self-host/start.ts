@@ -17,6 +17,7 @@ import { startMetricsServer } from "./metrics/metrics-server.ts";
 import { listMetricsParts } from "./metrics/server-metrics.ts";
 import { findRelayWarnings, readOutgoingPorts } from "./relay-warnings.ts";
 import { startRelay, type LocalRelay } from "./relay.ts";
+import { prepareHttps } from "./https.ts";
 import { findSharedSite } from "./shared-site.ts";
 import { startBackendServices, buildWorkerBindings } from "./backend-services.ts";
 import { startWorkerd } from "./workerd/workerd.ts";
@@ -53,6 +54,8 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const limits = readConnectionLimits(settings.connectionLimits, settings.trustProxy);
   const backend = await startBackendServices(settings, log, cleanup, "socket");
   const port = await findUsablePort(host, settings.port);
+  const https = await prepareHttps(settings, log);
+  const publicPort = settings.publicPort ?? https?.port ?? port;
   if (existsSync(join(ROOT, "workers/index.ts"))) {
     await Promise.all([buildWorkerIfChanged(), buildDashboardIfChanged()]);
   }
@@ -60,7 +63,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     dataDir: backend.dataDir,
     apiHost,
     gatewayAddress: backend.gateway.address,
-    bindings: buildWorkerBindings(settings, backend, port),
+    bindings: buildWorkerBindings(settings, backend, publicPort),
     allowPrivateFetch,
     log,
   });
@@ -77,6 +80,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const frontProxy = await startFrontProxy({
     host,
     port,
+    https,
     apiHosts,
     upstreamPaths: { tunnel: workerd.publicSocket, api: workerd.apiSocket },
     probePath: workerd.probeSocket,
@@ -124,7 +128,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     cleanup.defer(() => metrics.close());
     log.info("metrics are served", { url: metrics.url });
   }
-  announce(settings, port, backend.setup);
+  announce(settings, publicPort, backend.setup);
 }
 
 function warnAboutSharedSite({ apiHosts, serviceDomain }: ServerSettings): void {
@@ -151,9 +155,11 @@ function scheduleRuns(ms: number, task: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
-function announce(settings: ServerSettings, port: number, setup: SetupCode | undefined): void {
-  const { publicScheme, serviceDomain, apiHosts } = settings;
-  const publicPort = settings.publicPort ?? port;
+function announce(
+  { publicScheme, serviceDomain, apiHosts }: ServerSettings,
+  publicPort: number,
+  setup: SetupCode | undefined,
+): void {
   const suffix = publicPort === (publicScheme === "https" ? 443 : 80) ? "" : `:${publicPort}`;
   const url = `${publicScheme}://${apiHosts[0]}${suffix}`;
   const tunnels = `${publicScheme}://<name>.${serviceDomain}${suffix}`;

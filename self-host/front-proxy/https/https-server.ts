@@ -1,0 +1,51 @@
+/** HTTPS connections: TLS ends here. What a connection carries is served like that of a plain one. */
+import { createServer as createTcpServer, type Server, type Socket } from "node:net";
+import {
+  createServer as createTlsServer,
+  type Server as TlsServer,
+  type TLSSocket,
+} from "node:tls";
+import type { KeyPair } from "./certificate-files.ts";
+
+/** How long a handshake may take. */
+const HANDSHAKE_MAX_MS = 10_000;
+
+interface HttpsServerOptions {
+  keyPair: KeyPair;
+  /** Counts a connection before its handshake. @returns a function that ends the count; undefined: refused. */
+  admit: (connection: Socket) => (() => void) | undefined;
+  /** Serves a connection after its handshake. */
+  serve: (visitor: TLSSocket) => void;
+  /** Of the sockets, as for `net.createServer`. */
+  socketOptions: object;
+}
+
+export class HttpsServer {
+  /** Accepts connections. Those of the TLS server are its own events: it does not listen. */
+  readonly tcp: Server;
+  readonly #tls: TlsServer;
+
+  constructor({ keyPair, admit, serve, socketOptions }: HttpsServerOptions) {
+    this.#tls = createTlsServer({
+      ...socketOptions,
+      ...keyPair,
+      minVersion: "TLSv1.2",
+      ALPNProtocols: ["http/1.1"],
+      handshakeTimeout: HANDSHAKE_MAX_MS,
+    });
+    this.#tls.on("secureConnection", serve);
+    // Scanners and clients that do not trust the certificate: nothing that an operator could change.
+    this.#tls.on("tlsClientError", (_, visitor) => visitor.destroy());
+    this.tcp = createTcpServer(socketOptions, (connection) => {
+      const release = admit(connection);
+      if (!release) return void connection.destroy();
+      connection.once("close", release);
+      this.#tls.emit("connection", connection);
+    });
+  }
+
+  /** For new connections. */
+  replaceKeyPair(keyPair: KeyPair): void {
+    this.#tls.setSecureContext({ ...keyPair, minVersion: "TLSv1.2" });
+  }
+}
