@@ -1,4 +1,5 @@
 /** Checks the settings of HTTPS before anything is started. */
+import { join } from "node:path";
 import type { HttpsSettings } from "./front-proxy/https/settings.ts";
 import { findCertificateProblems, readKeyPair } from "./front-proxy/https/certificate-files.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
@@ -9,6 +10,8 @@ import type { ServerSettings } from "./settings.ts";
 
 /** Its name stands for all names of tunnels. */
 const ANY_TUNNEL = "tunnel";
+/** In the data directory. */
+const CERTIFICATES_DIRECTORY = "certificates";
 
 /**
  * Warns of a certificate that browsers would refuse.
@@ -16,16 +19,18 @@ const ANY_TUNNEL = "tunnel";
  * @throws StartError that names the setting, when the files can't be used or a port is in use.
  */
 export async function prepareHttps(
-  { https, publicPort, apiHosts, serviceDomain }: ServerSettings,
+  { https, publicPort, apiHosts, serviceDomain, dataDir }: ServerSettings,
   log: Log,
 ): Promise<HttpsSettings | undefined> {
   if (https === undefined) return undefined;
-  const { host, certificateFile, keyFile } = https;
-  const { cert } = await readKeyPair(https).catch((error: unknown) => {
-    throw new StartError(getErrorMessage(error));
-  });
-  const names = [apiHosts[0] ?? serviceDomain, `${ANY_TUNNEL}.${serviceDomain}`];
-  for (const line of findCertificateProblems(cert, names, Date.now())) log.warn(line);
+  const { host, files, acme } = https;
+  if (files) {
+    const { cert } = await readKeyPair(files).catch((error: unknown) => {
+      throw new StartError(getErrorMessage(error));
+    });
+    const names = acme ? [] : [apiHosts[0] ?? serviceDomain, `${ANY_TUNNEL}.${serviceDomain}`];
+    for (const line of findCertificateProblems(cert, names, Date.now())) log.warn(line);
+  }
   const find = (port: number, setting: string) =>
     findUsablePort(host, port, { host: "HTTPS_HOST", port: setting });
   const port = await find(https.port, "HTTPS_PORT");
@@ -36,7 +41,7 @@ export async function prepareHttps(
     port,
     publicPort: publicPort ?? port,
     redirectPort,
-    certificateFile,
-    keyFile,
+    files: files ?? null,
+    acme: acme ? { ...acme, directory: join(dataDir, CERTIFICATES_DIRECTORY) } : null,
   };
 }

@@ -37,6 +37,7 @@ const count = wholeNumber(1, 1_000_000);
 const secret = (minChars: number) =>
   z.string().min(minChars, `must have at least ${minChars} characters`);
 const METRICS_TOKEN_MIN_CHARS = 32;
+const LETS_ENCRYPT_DIRECTORY = "https://acme-v02.api.letsencrypt.org/directory";
 const MEGABYTE = 1_000_000;
 
 /** Settings that only this process uses, and the Worker does not get. */
@@ -50,6 +51,10 @@ const ServerOnlySettings = z.object({
   HTTPS_HOST: RelayHost.optional(),
   HTTPS_CERTIFICATE_FILE: text.optional(),
   HTTPS_KEY_FILE: text.optional(),
+  /** Certificates for hosts that the one in the file is not for. */
+  ACME: z.enum(["on", "off"]).default("off"),
+  ACME_EMAIL: z.email().optional(),
+  ACME_DIRECTORY_URL: url(/^https?$/, "https://").default(LETS_ENCRYPT_DIRECTORY),
   /** Redirects to HTTPS. undefined: no port does. 0: any free port. */
   HTTP_REDIRECT_PORT: wholeNumber(0, 65_535).optional(),
   DATA_DIR: text.default(".underpass"),
@@ -113,9 +118,10 @@ export interface HttpsServerSettings {
   port: number;
   /** Where plain HTTP is redirected to HTTPS; undefined: nowhere. */
   redirectPort: number | undefined;
-  /** Both absolute. */
-  certificateFile: string;
-  keyFile: string;
+  /** Both absolute. undefined: all certificates are issued by ACME. */
+  files: { certificateFile: string; keyFile: string } | undefined;
+  /** undefined: only the certificate in the files is used. */
+  acme: { directoryUrl: string; email: string | null } | undefined;
 }
 
 export interface ServerSettings {
@@ -222,20 +228,38 @@ function withPublicScheme(given: Record<string, string>): Record<string, string>
   return given.HTTPS_PORT === undefined ? given : { PUBLIC_SCHEME: "https", ...given };
 }
 
+const CERTIFICATE_FILES = ["HTTPS_CERTIFICATE_FILE", "HTTPS_KEY_FILE"] as const;
+const HTTPS_SETTINGS = [
+  ...CERTIFICATE_FILES,
+  "HTTPS_HOST",
+  "HTTP_REDIRECT_PORT",
+  "ACME_EMAIL",
+] as const;
+
 type Values = z.output<typeof AllSettings>;
 
 function checkHttps(settings: Values, context: z.RefinementCtx): void {
   const refuse = (name: keyof Values, message: string) =>
     context.addIssue({ code: "custom", path: [name], message });
-  const { HTTPS_PORT: port, HTTP_REDIRECT_PORT: redirectPort } = settings;
-  const files = ["HTTPS_CERTIFICATE_FILE", "HTTPS_KEY_FILE"] as const;
+  const { HTTPS_PORT: port, HTTP_REDIRECT_PORT: redirectPort, ACME: acme } = settings;
+  const hasAcme = acme === "on";
   const isSet = (name: keyof Values) => settings[name] !== undefined;
   if (port === undefined) {
-    const others = [...files, "HTTPS_HOST", "HTTP_REDIRECT_PORT"] as const;
-    for (const name of others.filter(isSet)) refuse(name, "has no effect without HTTPS_PORT");
+    for (const name of HTTPS_SETTINGS.filter(isSet))
+      refuse(name, "has no effect without HTTPS_PORT");
+    if (hasAcme) refuse("ACME", "has no effect without HTTPS_PORT");
     return;
   }
-  for (const name of files) if (!isSet(name)) refuse(name, "must be set as well, for HTTPS_PORT");
+  const files = CERTIFICATE_FILES.filter(isSet);
+  if (files.length === 0 && !hasAcme)
+    refuse("HTTPS_PORT", "requires ACME=on, or HTTPS_CERTIFICATE_FILE and HTTPS_KEY_FILE");
+  if (files.length === 1)
+    refuse(files[0]!, "must be set together with the other one of the two files");
+  if (hasAcme && redirectPort === undefined)
+    refuse(
+      "HTTP_REDIRECT_PORT",
+      "must be set as well: the certificate authority verifies hosts on port 80",
+    );
   if (settings.TRUST_PROXY)
     refuse("TRUST_PROXY", "must not be true with HTTPS_PORT: visitors could claim any address");
   if (redirectPort === port && port !== 0)
@@ -243,19 +267,20 @@ function checkHttps(settings: Values, context: z.RefinementCtx): void {
 }
 
 function toHttps(data: Values): HttpsServerSettings | undefined {
-  const {
-    HTTPS_PORT: port,
-    HTTPS_CERTIFICATE_FILE: certificateFile,
-    HTTPS_KEY_FILE: keyFile,
-  } = data;
-  if (port === undefined || certificateFile === undefined || keyFile === undefined)
-    return undefined;
+  const { HTTPS_CERTIFICATE_FILE: certificateFile, HTTPS_KEY_FILE: keyFile } = data;
+  if (data.HTTPS_PORT === undefined) return undefined;
+  const hasFiles = certificateFile !== undefined && keyFile !== undefined;
   return {
     host: data.HTTPS_HOST,
-    port,
+    port: data.HTTPS_PORT,
     redirectPort: data.HTTP_REDIRECT_PORT,
-    certificateFile: resolve(certificateFile),
-    keyFile: resolve(keyFile),
+    files: hasFiles
+      ? { certificateFile: resolve(certificateFile), keyFile: resolve(keyFile) }
+      : undefined,
+    acme:
+      data.ACME === "on"
+        ? { directoryUrl: data.ACME_DIRECTORY_URL, email: data.ACME_EMAIL ?? null }
+        : undefined,
   };
 }
 

@@ -51,6 +51,7 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
       spawnOptions: {
         env: {
           ...COMPILE_CACHE,
+          ...readOutgoingVariables(),
           FRONT_HOST: host,
           FRONT_PORT: String(port),
           FRONT_HTTPS: JSON.stringify(options.https ?? null),
@@ -77,6 +78,16 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
   );
   await child.start();
   return child;
+}
+
+/** Variables for requests to other servers: those to the certificate authority. */
+const OUTGOING_VARIABLES = ["NODE_EXTRA_CA_CERTS", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
+
+function readOutgoingVariables(): NodeJS.ProcessEnv {
+  const names = OUTGOING_VARIABLES.flatMap((name) => [name, name.toLowerCase()]);
+  return Object.fromEntries(
+    names.flatMap((name) => (name in process.env ? [[name, process.env[name]]] : [])),
+  );
 }
 
 /**

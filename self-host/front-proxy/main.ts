@@ -19,15 +19,14 @@ import {
   QUEUED_HEADS_MAX_BYTES,
   VISITOR_MESSAGES_MAX_BYTES,
 } from "./limits.ts";
-import { CertificateFiles, readKeyPair } from "./https/certificate-files.ts";
-import { HttpsServer } from "./https/https-server.ts";
-import { createRedirectServer } from "./https/redirect-server.ts";
+import { createListeners } from "./https/listeners.ts";
 import { HttpsSettings } from "./https/settings.ts";
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { serveMetrics } from "./metrics/metrics-socket.ts";
 import { FramePace } from "./websockets/frame-pace.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { unmapIpv4Address } from "../../shared/hosts.ts";
+import { requestStatus } from "../internal-requests.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
 import { FairQueue } from "./queue/fair-queue.ts";
 import { findForwardedSource } from "./queue/forwarded-source.ts";
@@ -44,6 +43,8 @@ const BACKLOG = 511;
 /** How long visitors may take, at a stop, to receive what was already sent to them. */
 const FLUSH_MAX_MS = 1_000;
 const FLUSH_CHECK_MS = 10;
+/** Of a host, for a certificate. */
+const LOOK_UP_MAX_MS = 5_000;
 const REPORT_INTERVAL_MS = 60_000;
 
 const count = z.coerce.number().int().min(1);
@@ -162,18 +163,27 @@ listen(createServer(socketOptions, accept), settings.FRONT_HOST, settings.FRONT_
 if (settings.FRONT_HTTPS) await listenForHttps(settings.FRONT_HTTPS);
 
 async function listenForHttps(https: HttpsSettings): Promise<void> {
-  const certificate = new CertificateFiles(https, await readKeyPair(https));
-  const server = new HttpsServer({
-    keyPair: certificate.keyPair,
+  const { host, port, redirectPort } = https;
+  const listeners = await createListeners(https, {
+    apiHosts: settings.FRONT_API_HOSTS,
+    isAllowed: isServedHost,
     socketOptions,
     admit,
     // Its count ends when its TCP connection is closed, whether or not there was a handshake.
     serve: (visitor) => serve(visitor.pause(), () => undefined),
   });
-  certificate.watch((keyPair) => server.replaceKeyPair(keyPair));
-  const { host, port, publicPort, redirectPort } = https;
-  listen(server.tcp, host, port);
-  if (redirectPort !== null) listen(createRedirectServer(publicPort), host, redirectPort);
+  listen(listeners.https, host, port);
+  if (redirectPort !== null) listen(listeners.redirect, host, redirectPort);
+}
+
+/** Whether a host belongs to this server or to one of its tunnels. */
+async function isServedHost(name: string): Promise<boolean> {
+  const [apiHost = ""] = settings.FRONT_API_HOSTS;
+  const path = `/domains/allowed?domain=${encodeURIComponent(name)}`;
+  const target = { socketPath: settings.FRONT_API_UPSTREAM, headers: { host: apiHost }, path };
+  const status = await requestStatus(target, LOOK_UP_MAX_MS);
+  if (status === 200 || status === 404) return status === 200;
+  throw new Error(`the look-up of the host was answered with ${status}`);
 }
 
 /** @param host null: all addresses. */

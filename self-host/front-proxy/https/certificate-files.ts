@@ -51,11 +51,17 @@ const READ_INTERVAL_MS = MINUTE_MS;
 export class CertificateFiles {
   readonly #paths: CertificatePaths;
   keyPair: KeyPair;
+  #certificate: X509Certificate;
   #problem: string | undefined;
 
   constructor(paths: CertificatePaths, keyPair: KeyPair) {
     this.#paths = paths;
     this.keyPair = keyPair;
+    this.#certificate = new X509Certificate(keyPair.cert);
+  }
+
+  isFor(name: string): boolean {
+    return this.#certificate.checkHost(name) !== undefined;
   }
 
   watch(handleChange: (keyPair: KeyPair) => void, intervalMs = READ_INTERVAL_MS): void {
@@ -68,6 +74,7 @@ export class CertificateFiles {
       this.#problem = undefined;
       if (cert === this.keyPair.cert && key === this.keyPair.key) return;
       this.keyPair = { cert, key };
+      this.#certificate = new X509Certificate(cert);
       handleChange(this.keyPair);
       console.log("the certificate was replaced");
     } catch (error) {

@@ -2,16 +2,20 @@
 import { createServer as createTcpServer, type Server, type Socket } from "node:net";
 import {
   createServer as createTlsServer,
+  type SecureContext,
   type Server as TlsServer,
   type TLSSocket,
 } from "node:tls";
 import type { KeyPair } from "./certificate-files.ts";
 
-/** How long a handshake may take. */
-const HANDSHAKE_MAX_MS = 10_000;
+/** How long a handshake may take. It may have to wait until a certificate is issued, which takes some seconds. */
+const HANDSHAKE_MAX_MS = 20_000;
 
-interface HttpsServerOptions {
-  keyPair: KeyPair;
+export interface HttpsServerOptions {
+  /** For connections for which `findContext` finds none, also those that name no host; undefined: these fail. */
+  keyPair: KeyPair | undefined;
+  /** Finds a certificate for a host. */
+  findContext: (serverName: string) => Promise<SecureContext | undefined>;
   /** Counts a connection before its handshake. @returns a function that ends the count; undefined: refused. */
   admit: (connection: Socket) => (() => void) | undefined;
   /** Serves a connection after its handshake. */
@@ -25,10 +29,13 @@ export class HttpsServer {
   readonly tcp: Server;
   readonly #tls: TlsServer;
 
-  constructor({ keyPair, admit, serve, socketOptions }: HttpsServerOptions) {
+  constructor({ keyPair, findContext, admit, serve, socketOptions }: HttpsServerOptions) {
     this.#tls = createTlsServer({
       ...socketOptions,
       ...keyPair,
+      SNICallback(serverName, handle) {
+        findContext(serverName).then((context) => handle(null, context), handle);
+      },
       minVersion: "TLSv1.2",
       ALPNProtocols: ["http/1.1"],
       handshakeTimeout: HANDSHAKE_MAX_MS,

@@ -14,6 +14,8 @@ interface CertificateOptions {
   commonName?: string;
   /** Further names that it is for. */
   names?: string[];
+  /** SubjectPublicKeyInfo in DER. Default: that of a new key. */
+  subjectKey?: Uint8Array;
   /** Default: it signs itself, and can sign others. */
   issuer?: Certificate;
   /** Default: a day before and after now. */
@@ -49,6 +51,7 @@ const BASIC_CONSTRAINTS = oid("551d13");
 export function createCertificate({
   commonName = "localhost",
   names = [],
+  subjectKey,
   issuer,
   validFromMs = Date.now() - DAY_MS,
   validToMs = Date.now() + DAY_MS,
@@ -74,7 +77,7 @@ export function createCertificate({
     encodeName(issuer?.commonName ?? commonName),
     validity,
     encodeName(commonName),
-    publicKey.export({ type: "spki", format: "der" }),
+    Buffer.from(subjectKey ?? publicKey.export({ type: "spki", format: "der" })),
     der(0xa3, extensions),
   );
   const signature = der(
