@@ -30,8 +30,10 @@ export class HttpsServer {
   readonly #tls: TlsServer;
 
   constructor({ keyPair, findContext, admit, serve, socketOptions }: HttpsServerOptions) {
+    // A client that ends its side has left, also before the handshake.
+    const options = { ...socketOptions, allowHalfOpen: false };
     this.#tls = createTlsServer({
-      ...socketOptions,
+      ...options,
       ...keyPair,
       SNICallback(serverName, handle) {
         findContext(serverName).then((context) => handle(null, context), handle);
@@ -43,7 +45,7 @@ export class HttpsServer {
     this.#tls.on("secureConnection", serve);
     // Scanners and clients that do not trust the certificate: nothing that an operator could change.
     this.#tls.on("tlsClientError", (_, visitor) => visitor.destroy());
-    this.tcp = createTcpServer(socketOptions, (connection) => {
+    this.tcp = createTcpServer(options, (connection) => {
       const release = admit(connection);
       if (!release) return void connection.destroy();
       connection.once("close", release);

@@ -11,8 +11,8 @@ import type { KeyPair } from "../certificate-files.ts";
 
 const CONTEXTS_MAX = 1_000;
 const UNAVAILABLE_MAX = 10_000;
-/** Look-ups and orders at the same time. The handshake of a further name fails. */
-const PREPARATIONS_MAX = 16;
+/** Look-ups of names that have no certificate yet, at the same time, and orders. The handshake of a further name fails. */
+const LOOK_UPS_MAX = 16;
 const ORDERS_MAX = 4;
 /** A name that is not of this server is not looked up again for this long. */
 const UNKNOWN_MS = 10_000;
@@ -50,6 +50,7 @@ export class AcmeCertificates {
   readonly #preparations = new Map<string, Promise<Certificate | undefined>>();
   /** Until when a name has no certificate, in ms since the epoch. */
   readonly #unavailable = new BoundedMap<string, number>(UNAVAILABLE_MAX);
+  #lookUps = 0;
   #orders = 0;
 
   constructor(options: AcmeOptions) {
@@ -100,7 +101,6 @@ export class AcmeCertificates {
   #prepareOnce(name: string): Promise<Certificate | undefined> {
     const running = this.#preparations.get(name);
     if (running) return running;
-    if (this.#preparations.size >= PREPARATIONS_MAX) return Promise.resolve(undefined);
     const preparation = this.#prepare(name)
       .catch((error: unknown) => {
         console.error(`no certificate for ${name}: ${getErrorMessage(error)}`);
@@ -114,16 +114,22 @@ export class AcmeCertificates {
   async #prepare(name: string): Promise<Certificate | undefined> {
     const stored = await this.#readStored(name);
     if (stored && this.#now() < stored.validToMs) return this.#keep(name, stored);
-    if (!(await this.#options.isAllowed(name))) {
-      this.#unavailable.set(name, this.#now() + UNKNOWN_MS);
-      return undefined;
-    }
-    return this.#order(name);
+    if (this.#lookUps >= LOOK_UPS_MAX) return undefined;
+    this.#lookUps += 1;
+    const isAllowed = await this.#options.isAllowed(name).finally(() => (this.#lookUps -= 1));
+    if (isAllowed) return this.#order(name);
+    this.#unavailable.set(name, this.#now() + UNKNOWN_MS);
+    return undefined;
   }
 
   async #readStored(name: string): Promise<Certificate | undefined> {
     const keyPair = await this.#options.store.read(name);
-    return keyPair && toCertificate(keyPair);
+    try {
+      return keyPair && toCertificate(keyPair);
+    } catch (error) {
+      console.error(`the stored certificate for ${name} can't be used: ${getErrorMessage(error)}`);
+      return undefined;
+    }
   }
 
   async #order(name: string): Promise<Certificate | undefined> {
