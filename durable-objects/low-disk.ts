@@ -1,7 +1,8 @@
 /**
  * What objects do while the disk of a self-hosted server is almost full: they store no more than they hold already, because a
- * full disk would stop PostgreSQL, and the service for everyone with it. The server reports it again and again (`ObjectsControl`).
- * On Cloudflare nothing does.
+ * full disk would stop PostgreSQL, and the service for everyone with it. SQLite's log of an object (`-wal`) grows to 4 MiB even
+ * while the object replaces what it stores. So they store nothing at all once they have used half of the server's reserve. The
+ * server reports both again and again (`ObjectsControl`). On Cloudflare nothing does.
  */
 import { SECOND_MS } from "../shared/time.ts";
 
@@ -12,9 +13,19 @@ export const LOW_DISK_MIN_BYTES = 256 * 1024;
 
 /** One for each isolate: its objects share the disk. */
 let lowUntilMs = 0;
+let criticalUntilMs = 0;
 
-export function reportLowDisk(nowMs: number): void {
+/** `critical`: half of the reserve is used up. */
+export type DiskShortage = "low" | "critical";
+
+export function reportLowDisk(nowMs: number, shortage: DiskShortage): void {
   lowUntilMs = nowMs + REPORT_HOLDS_MS;
+  criticalUntilMs = shortage === "critical" ? lowUntilMs : 0;
+}
+
+/** Whether objects must not even replace what they store. */
+export function isDiskCritical(nowMs: number): boolean {
+  return nowMs < criticalUntilMs;
 }
 
 /** How much one object may store. */

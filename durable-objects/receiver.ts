@@ -15,7 +15,7 @@ import {
 import type { ReceiverSettings } from "./receiver/settings.ts";
 import { pickNewest } from "./newest-version.ts";
 import { RETIRED_STORAGE_MS } from "./limits.ts";
-import { StorageLimit } from "./low-disk.ts";
+import { isDiskCritical, StorageLimit } from "./low-disk.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
 /** Deliveries to one receiver: this burst, and then one each `DELIVERY_REFILL_MS`. A large one counts as several. */
@@ -155,6 +155,8 @@ export class Receiver extends DurableObject<ObjectBindings> {
   // ── Inside ──
 
   #storeDelivery(arrival: IncomingDelivery, now: number): StoreOutcome {
+    // Its bucket, too, would be written.
+    if (isDiskCritical(now)) return { outcome: "low_disk" };
     const { kv } = this.ctx.storage;
     const bytes = computeSize(JSON.stringify(arrival.headers), arrival.body);
     const cost = Math.ceil(bytes / DELIVERY_UNIT_BYTES);

@@ -1,6 +1,6 @@
 /**
  * The free space on the disk of the data directory. While it is less than the reserve, tunnels and webhook receivers store no
- * more than they hold already (`durable-objects/low-disk.ts`): a full disk would stop PostgreSQL, and all of the service with it.
+ * more than they hold already, and while it is less than half of the reserve, nothing (`durable-objects/low-disk.ts`): a full disk would stop PostgreSQL, and all of the service with it.
  */
 import { statfs } from "node:fs/promises";
 import { setInterval } from "node:timers/promises";
@@ -28,8 +28,8 @@ export interface DiskWatchOptions {
   readSpace: () => Promise<DiskSpace>;
   /** undefined: a share of the disk. 0: the disk may become full. */
   reserveBytes: number | undefined;
-  /** Called at each check while there is too little space. */
-  reportLow: () => Promise<void>;
+  /** Called at each check while there is too little space. `critical`: half of the reserve is used up. */
+  reportLow: (shortage: "low" | "critical") => Promise<void>;
   log: Log;
 }
 
@@ -64,7 +64,8 @@ export class DiskWatch {
     try {
       const space = await readSpace();
       this.#recordSpace(space);
-      if (this.#isLow) await reportLow();
+      const isCritical = space.freeBytes < this.#getReserve(space) / 2;
+      if (this.#isLow) await reportLow(isCritical ? "critical" : "low");
       this.#hasFailed = false;
     } catch (error) {
       if (!this.#hasFailed) log.warn(`disk: a check failed: ${getErrorMessage(error)}`);

@@ -71,7 +71,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const disk = new DiskWatch({
     readSpace: () => readDiskSpace(backend.dataDir.path),
     reserveBytes: settings.diskReserveBytes,
-    reportLow: () => workerd.reportLowDisk(),
+    reportLow: (shortage) => workerd.reportLowDisk(shortage),
     log,
   });
   await disk.check();

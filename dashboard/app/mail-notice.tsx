@@ -1,9 +1,9 @@
-/** What a user must know where the page says that the server sends an email. */
+/** The notice beside a mailed code or link: where a server without a mail server has written the email. */
 import { useQuery } from "@tanstack/react-query";
 import { setupQuery } from "../api/setup.ts";
 
 interface Props {
-  /** What the email contains. */
+  /** The content of the email, such as `code`. */
   content: "code" | "link";
 }
 

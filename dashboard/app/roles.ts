@@ -1,4 +1,4 @@
-/** What the role of the signed-in user allows. The API enforces it: pages only hide what it would refuse. */
+/** The rights of the signed-in user's role. The API enforces it: pages only hide what it would refuse. */
 import { ROLES, type Role } from "../../protocol/roles.ts";
 import { useMe } from "./session-state.ts";
 

@@ -7,7 +7,7 @@ import { useEffect, useRef, useSyncExternalStore } from "react";
 export interface Shortcut {
   /** As in `KeyboardEvent.key`. `Mod+` precedes a key that needs ⌘ on a Mac, and Ctrl elsewhere. */
   keys: readonly string[];
-  /** What the key does, for the list of all shortcuts. */
+  /** Says what the key does, in the list of all shortcuts. */
   title: string;
   act: () => void;
   /** Whether the key acts here now. Otherwise it belongs to the component behind. */

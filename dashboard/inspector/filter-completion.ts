@@ -1,4 +1,4 @@
-/** What the user can write at the caret of a filter: fields, and values that the listed requests have. */
+/** The completions at the caret of a filter: fields, and values that the listed requests have. */
 import type { CaptureFilterField } from "../../protocol/captures/filter.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import { findTermAt, formatFilterTerm, type FilterTerm } from "./filter-text.ts";

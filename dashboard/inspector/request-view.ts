@@ -31,7 +31,7 @@ export interface CaptureSource {
 
 export interface RequestSelection {
   matches: (capture: CaptureSummary) => boolean;
-  /** What the API can select by itself. */
+  /** The part of the filter that the API can apply by itself. */
   query: CaptureFilterQuery & { tunnel_id?: string };
   /** Only these requests, instead of those of the store. */
   only: readonly CaptureSummary[] | undefined;

@@ -3,7 +3,7 @@ import { Command } from "./copy.tsx";
 import { quoteForShell } from "./text/shell.ts";
 
 export interface ApiRequest {
-  /** What the request does, when there are several. */
+  /** Says what the request does, when there are several. */
   label?: string;
   method?: "GET" | "POST" | "PUT" | "DELETE";
   path: string;

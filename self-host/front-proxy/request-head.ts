@@ -81,12 +81,12 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   const method = match[1]!;
   const asksForUpgrade =
     method === "GET" && upgrade !== "" && /(^|[\s,])upgrade\s*(,|$)/i.test(connection);
-  // A handshake has no body (RFC 6455 §4.1), whatever its length says. The length is removed, so that workerd agrees.
   const isWebSocket = asksForUpgrade && upgrade.toLowerCase() === "websocket";
-  const hasIgnoredLength = isWebSocket && CONTENT_LENGTH.test(fields.contentLength ?? "");
-  const contentLength = hasIgnoredLength ? undefined : fields.contentLength;
-  const body = readBodyLength(contentLength, transferEncoding, isVersion11);
+  const body = readBodyLength(fields.contentLength, transferEncoding, isVersion11);
   if (typeof body === "string" && body !== "chunked") return body;
+  // A handshake has no body (RFC 6455 §4.1). The operator's proxy would forward one as it is, and what were read here as the
+  // next request would have the forwarding headers that the visitor has chosen.
+  if (isWebSocket && body !== 0 && body !== "chunked") return "malformed";
 
   // What follows a CONNECT is not HTTP.
   if (method === "CONNECT") return "connect";
@@ -94,7 +94,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   if (!target.startsWith("/")) return "malformed";
   let rest = text.slice(text.indexOf(LINE_BREAK));
   if (fields.hasCfBlobField) rest = rest.replaceAll(CF_BLOB_FIELD, "");
-  if (hasIgnoredLength) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
+  if (isWebSocket) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
   if (authority !== undefined) rest = `\r\nHost: ${authority}${rest.replaceAll(HOST_FIELD, "")}`;
   const firstLine = `${method} ${target} HTTP/1.${match[3]}\r\n`;
   return {

@@ -45,8 +45,8 @@ export interface Workerd {
   /** Notifies the agents and waits for requests in flight. */
   drain(): Promise<void>;
   runCron(): Promise<void>;
-  /** For some seconds, objects store no more than they hold already. */
-  reportLowDisk(): Promise<void>;
+  /** For some seconds, objects store no more than they hold already, or nothing at all. */
+  reportLowDisk(shortage: "low" | "critical"): Promise<void>;
 }
 
 /** Resolves when the Worker serves requests. */
@@ -106,9 +106,9 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       requestText({ socketPath: controlSocket, method: "GET", path: "/metrics" }, METRICS_MAX_MS),
     drain: () => control("/drain", DRAIN_TIMEOUT_MS + DRAIN_ANSWER_MAX_MS),
     runCron: () => control("/cron", CRON_MAX_MS),
-    reportLowDisk: () =>
+    reportLowDisk: (shortage) =>
       sendRequest(
-        { socketPath: objectsControlSocket, method: "POST", path: "/low-disk" },
+        { socketPath: objectsControlSocket, method: "POST", path: `/disk/${shortage}` },
         LOW_DISK_ANSWER_MAX_MS,
       ),
   };

@@ -80,11 +80,13 @@ test("a handler that does not read as the caller is answered with an error inste
   expect(requests).toBe(0);
 });
 
-test("the error of a failed request names the handler that waited for the rows", async () => {
+test("the error of a failed request names the functions that waited for the rows", async () => {
   const response = await call(async function listThings(c) {
     return c.json(await readAsCaller(c, (db, orgId) => listTunnels(db, orgId, { limit: 1 })));
   });
   expect(response.status).toBe(500);
   expect(requests).toBe(1);
-  expect(describeError(thrown)).toMatch(/guard\.ts[^]*listThings[^]*out of shared memory/);
+  expect(describeError(thrown)).toMatch(
+    /page\.ts[^]*guard\.ts[^]*listThings[^]*out of shared memory/,
+  );
 });

@@ -1,4 +1,4 @@
-/** What the palette finds: pages, actions, named resources and recent requests. */
+/** The entries that the palette finds: pages, actions, named resources and recent requests. */
 import { useQuery } from "@tanstack/react-query";
 import { useRouter } from "@tanstack/react-router";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";

@@ -1,4 +1,4 @@
-/** What the pages of a signed-in user have around them: the navigation and the bar at the top. */
+/** The frame around the pages of a signed-in user: the navigation and the bar at the top. */
 import { Dialog } from "@base-ui/react/dialog";
 import { Link, Outlet, useLocation, useMatches } from "@tanstack/react-router";
 import { Suspense, useEffect, useState } from "react";

@@ -1,4 +1,4 @@
-/** What each plan includes, side by side. Where plans can't be bought, only the plan of the organization. */
+/** The contents of all plans, side by side. Where plans can't be bought, only the plan of the organization. */
 import { PLANS, type Plan } from "../../../protocol/plans.ts";
 import type { PlanLimits } from "../../../protocol/schemas/accounts/entitlements.ts";
 import type { Billing } from "../../../protocol/schemas/billing.ts";

@@ -1,4 +1,4 @@
-/** What can be done with a domain. */
+/** The actions on a domain. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";

@@ -23,7 +23,7 @@ export function NameRow({ name }: { name: ReservedSubdomain }) {
       <strong>{subdomain}</strong>
       {tunnel ? <Badge tone="good">in use</Badge> : tunnels && <Badge>not in use</Badge>}
       <Detail>
-        reserved <RelativeTime timestamp={createdAt} />
+        Reserved <RelativeTime timestamp={createdAt} />
         {tunnel && (
           <>
             {" · "}

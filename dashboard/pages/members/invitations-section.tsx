@@ -95,7 +95,7 @@ function InvitationRow({ invitation, canRevoke, onRevoke }: RowProps) {
       <strong>{email}</strong>
       <Badge>{role}</Badge>
       <Detail>
-        valid until <ExactTime timestamp={end} />
+        Valid until <ExactTime timestamp={end} />
       </Detail>
     </Row>
   );

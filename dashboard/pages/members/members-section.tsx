@@ -31,7 +31,7 @@ export function MembersSection() {
                   <Badge>{member.role}</Badge>
                   {isSelf && <Badge>you</Badge>}
                   <Detail>
-                    member since <ExactTime timestamp={member.joined_at} />
+                    Member since <ExactTime timestamp={member.joined_at} />
                     {isOnlyOwner && " · as the only owner, you can't leave"}
                   </Detail>
                 </Row>

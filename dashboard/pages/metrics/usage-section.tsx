@@ -1,4 +1,4 @@
-/** What the traffic of a month costs, for the organization and for each of its tokens. */
+/** The cost of a month's traffic, for the organization and for each of its tokens. */
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import type { OrganizationUsage } from "../../../protocol/schemas/metrics.ts";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
@@ -116,8 +116,18 @@ function TokenTable({ tokens }: { tokens: readonly TokenUsage[] }) {
             </div>
           ),
         },
-        { title: "Requests", align: "end", render: ({ requests }) => formatCount(requests) },
-        { title: "Traffic", align: "end", render: ({ bytes }) => formatBytes(bytes) },
+        {
+          title: "Requests",
+          align: "end",
+          isSecondary: true,
+          render: ({ requests }) => formatCount(requests),
+        },
+        {
+          title: "Traffic",
+          align: "end",
+          isSecondary: true,
+          render: ({ bytes }) => formatBytes(bytes),
+        },
         { title: "Cost", align: "end", render: (token) => formatUsdCents(token.costUsdCents) },
         { title: "Spent of the budget", render: (token) => <Budget token={token} /> },
       ]}

@@ -1,4 +1,4 @@
-/** What the state of a network and of its devices means. */
+/** The meaning of the states of a network and of its devices. */
 import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type { Tone } from "../../ui/figures/tone.ts";
 

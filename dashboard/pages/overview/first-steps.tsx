@@ -1,5 +1,5 @@
 /**
- * What to do next in a new organization, until everything is done or the user hides the list. Without a tunnel the list has
+ * The next steps in a new organization, until everything is done or the user hides the list. Without a tunnel the list has
  * no commands, because the page shows the command that opens the first tunnel above it.
  */
 import { useQuery } from "@tanstack/react-query";

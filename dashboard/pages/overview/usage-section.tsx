@@ -1,4 +1,4 @@
-/** What the organization has used this month, and how much of its plan's limits. */
+/** The usage of the organization this month, and its share of the plan's limits. */
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { DAY_MS } from "../../../shared/time.ts";

@@ -1,4 +1,4 @@
-/** What can be done with a receiver: a new secret, and its deletion. */
+/** The actions on a receiver: a new secret, and its deletion. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { ReceiverState } from "../../../protocol/schemas/webhooks.ts";

@@ -15,7 +15,7 @@ export interface Vendor {
   /** Whether the vendor generates the secret, so that the user can't choose it. */
   makesSecret: boolean;
   secretHint: string;
-  /** What to do at the vendor. */
+  /** The steps to take at the vendor. */
   setup: ReactNode;
 }
 

@@ -1,4 +1,4 @@
-/** What a token has spent of its monthly budget. */
+/** The share of its monthly budget that a token has spent. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { Meter } from "../../ui/figures/meter.tsx";
 import { formatUsdCents } from "../../ui/numbers.ts";

@@ -1,4 +1,4 @@
-/** What can be done with a token. */
+/** The actions on a token. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";

@@ -61,7 +61,7 @@ function toTimestamp(unixSeconds: number): string {
   return new Date(unixSeconds * 1000).toISOString();
 }
 
-/** What the token may do: `Only pr-*, demo · 5 tunnels · 100 Mbit/s`. */
+/** The rights of the token: `Only pr-*, demo · 5 tunnels · 100 Mbit/s`. */
 function describeScope(token: Token): string {
   const { kind, allowedSubdomains, tunnelQuota, bandwidthLimitMbps } = token;
   if (kind === "master") return "Mints tokens for projects; opens no tunnels";

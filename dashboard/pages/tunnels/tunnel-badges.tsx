@@ -7,7 +7,7 @@ import type { Tone } from "../../ui/figures/tone.ts";
 interface StateText {
   label: string;
   tone: Tone;
-  /** What visitors get. */
+  /** Says what visitors get. */
   explanation: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What all views of CodeMirror share: they live in a shadow root, in which CodeMirror uses constructed style sheets, which
+ * The theme and the shadow root of a view of CodeMirror. In a shadow root, CodeMirror uses constructed style sheets, which
  * our content security policy allows, instead of style elements.
  */
 import type { Extension } from "@codemirror/state";

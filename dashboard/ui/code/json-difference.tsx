@@ -1,4 +1,4 @@
-/** What changes from one JSON document to another, line by line. Load it lazily. */
+/** The changes from one JSON document to another, line by line. Load it lazily. */
 import { json } from "@codemirror/lang-json";
 import { unifiedMergeView } from "@codemirror/merge";
 import { EditorState } from "@codemirror/state";

@@ -1,4 +1,4 @@
-/** What a page shows while it has no data yet: one sentence, and the commands that make the first entry. */
+/** The content of a page that has no data yet: one sentence, and the commands that make the first entry. */
 import type { ReactNode } from "react";
 import { Command } from "../copy.tsx";
 

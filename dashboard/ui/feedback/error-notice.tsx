@@ -1,4 +1,4 @@
-/** What failed, in place of the content that could not be loaded. */
+/** An error message in place of the content that could not be loaded. */
 import { getErrorMessage, RequestError } from "../../api/request.ts";
 import { Button } from "../button.tsx";
 import { isLoadError } from "./load-error.ts";

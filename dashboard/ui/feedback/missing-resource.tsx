@@ -8,7 +8,7 @@ import { Skeleton } from "./query-content.tsx";
 
 export interface MissingResourceProps extends Omit<EmptyStateProps, "commands"> {
   id: string;
-  /** What it is: `tunnel`. */
+  /** The kind of resource: `tunnel`. */
   kind: string;
 }
 

@@ -1,4 +1,4 @@
-/** What to do when the API says that the plan does not include something (402). */
+/** The hint that follows the API's refusal of something that the plan does not include (402). */
 import { RequestError } from "../../api/request.ts";
 import { useSession } from "../../app/session-state.ts";
 

@@ -7,7 +7,7 @@ const QUIET_ZONE_MODULES = 4;
 
 export interface QrCodeProps {
   text: string;
-  /** What the code contains, for screen readers. */
+  /** Names the content of the code to screen readers. */
   label: string;
 }
 

@@ -1,2 +1,2 @@
-/** What a colour says about the thing that has it. */
+/** The meaning of a color: whether the thing that has it is good or bad. */
 export type Tone = "neutral" | "good" | "warning" | "bad";

@@ -13,7 +13,7 @@ export interface OpenDialogProps {
   width?: "normal" | "wide";
   /** Only its buttons close the dialog, because what it shows can't be shown again. */
   isShownOnce?: boolean;
-  /** What has the focus at first, if it is not the first control. */
+  /** The element that has the focus at first, if it is not the first control. */
   initialFocus?: RefObject<HTMLElement | null> | undefined;
   children: ReactNode;
 }

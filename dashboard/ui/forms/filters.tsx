@@ -26,7 +26,7 @@ interface FilterProps {
 }
 
 export interface SearchFilterProps extends FilterProps {
-  /** What can be typed. */
+  /** Names the texts that can be typed, such as names or addresses. */
   placeholder: string;
 }
 

@@ -1,4 +1,4 @@
-/** What the screen is like, as a store for React. */
+/** Media queries, such as the width of the screen, as a store for React. */
 import { useSyncExternalStore } from "react";
 
 /** Phones, as in styles/layout.css. */

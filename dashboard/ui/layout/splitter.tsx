@@ -11,7 +11,7 @@ export interface SplitterProps {
   label: string;
   /** `vertical`: a vertical line between panels that are side by side. */
   orientation: "vertical" | "horizontal";
-  /** What the percentage is of: the parent element, by default, or the window. */
+  /** The element whose size is 100 percent: the parent, by default, or the window. */
   area?: "parent" | "window";
   percent: number;
   onMove: (percent: number) => void;

@@ -5,7 +5,7 @@
 import { CaptureIdGenerator, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
 import type { CapturedVisit } from "../../../access/policy-dry-run.ts";
 import { CAPTURE_LONG_MS } from "../../limits.ts";
-import { StorageLimit } from "../../low-disk.ts";
+import { isDiskCritical, StorageLimit } from "../../low-disk.ts";
 import type {
   CaptureDetail,
   CaptureFilter,
@@ -345,8 +345,11 @@ export class Captures implements RecordingObserver {
   #write(which: UnwrittenPart): void {
     const { finalized, longLived } = this.#unwritten.take(which);
     const maxBytes = this.#limit.getBytes(this.#store.storedBytes, Date.now());
+    const isStored = !this.#isRetired && !isDiskCritical(Date.now());
     try {
-      if (!this.#isRetired && (finalized.length > 0 || longLived.length > 0)) {
+      if (!isStored) {
+        for (const recording of longLived) recording.log.total += recording.takeEntries().count;
+      } else if (finalized.length > 0 || longLived.length > 0) {
         this.#writtenAtMs = Date.now();
         const writtenBytes = this.#store.write(finalized, longLived);
         this.memory.countWritten(writtenBytes);
@@ -354,15 +357,12 @@ export class Captures implements RecordingObserver {
       }
     } finally {
       const ended = [...finalized, ...longLived.filter(({ isOpen }) => !isOpen)];
-      for (const { bodyBytes, headBytes } of ended) {
-        this.memory.release(bodyBytes);
-        this.memory.releaseHead(headBytes);
-      }
+      for (const capture of ended) this.memory.releaseCapture(capture);
     }
     if (this.#recent.size > 0 || this.#unwritten.count > 0) this.#scheduleWrite();
     const isLimited = maxBytes < CAPTURES_STORED_MAX_BYTES;
-    if (isLimited || this.#uncheckedBytes >= CAPTURES_CHECK_BYTES)
-      void this.#enforceLimits(maxBytes);
+    const isDue = isLimited || this.#uncheckedBytes >= CAPTURES_CHECK_BYTES;
+    if (isStored && isDue) void this.#enforceLimits(maxBytes);
     this.#scheduleRetention();
   }
 

@@ -96,6 +96,12 @@ export class CaptureMemory {
     this.#headBytes -= bytes;
   }
 
+  /** What an ended capture has reserved for its bodies and heads. */
+  releaseCapture({ bodyBytes, headBytes }: { bodyBytes: number; headBytes: number }): void {
+    this.release(bodyBytes);
+    this.releaseHead(headBytes);
+  }
+
   /** Whether the part may be stored. Bytes in memory count as written, because they will be. */
   admits(part: keyof typeof WRITE_RESERVE_BYTES): boolean {
     return this.#refill().tokens - this.#heldBytes > WRITE_RESERVE_BYTES[part];

@@ -26,6 +26,7 @@ import type { Agents } from "../agents/agents.ts";
 import type { Captures } from "../captures/captures.ts";
 import type { Recording } from "../captures/recording.ts";
 import { buildReplay, consumeResponse, type Replay } from "../captures/replay.ts";
+import { isDiskCritical } from "../../low-disk.ts";
 import type { CustomHosts } from "./custom-hosts.ts";
 import {
   Exchange,
@@ -142,6 +143,7 @@ export class Visitors {
   async replay(id: string, changes: ReplayChanges): Promise<ReplayOutcome> {
     const { captures, agents } = this.#deps;
     if (!captures.allowsReplay) return { refused: "replay_disabled" };
+    if (isDiskCritical(Date.now())) return { refused: "low_disk" };
     const capture = captures.find(id);
     const replay = capture ? buildReplay(capture, changes) : "not_found";
     if (typeof replay === "string") return { refused: replay };

@@ -190,7 +190,9 @@ export type ReplayRefusal =
   | "cut"
   | "head_cut"
   | "not_replayable"
-  | "agent_offline";
+  | "agent_offline"
+  /** Its capture could not be stored. */
+  | "low_disk";
 /** `id` is that of the new capture, which is finished or was aborted. */
 export type ReplayOutcome = { id: string } | { refused: ReplayRefusal };
 

@@ -78,6 +78,21 @@ describe("the end of a request's body is not disputed:", () => {
   });
 });
 
+/** A proxy in front of the server forwards it as one request: what follows the head has forwarding headers that a visitor wrote. */
+test("what a WebSocket handshake declares as its body is not the next request", async () => {
+  const body = `GET /smuggled HTTP/1.1\r\nHost: ${host}\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n`;
+  const lines = [
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    `Content-Length: ${body.length}`,
+  ];
+  expect((await send(lines, body, "/", "GET")).status).toBe(400);
+  expect((await send([], "", "/next", "GET")).status).toBe(200);
+  expect(origin.requests.map(({ target }) => target)).toEqual(["/next"]);
+});
+
 /** Its answer would show headers that the scripts of a page can't read. */
 test("TRACE is refused", async () => {
   for (const lines of [[], ["Content-Length: 5"]]) {

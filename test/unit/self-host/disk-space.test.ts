@@ -6,7 +6,7 @@ const GIBIBYTE = 1024 ** 3;
 const MEBIBYTE = 1024 ** 2;
 
 function watch(space: DiskSpace, reserveBytes?: number) {
-  const reportLow = vi.fn(() => Promise.resolve());
+  const reportLow = vi.fn<(shortage: "low" | "critical") => Promise<void>>(() => Promise.resolve());
   const lines: string[] = [];
   const record = (message: string) => void lines.push(message);
   const log = { info: record, warn: record, error: record, forward: record };
@@ -33,6 +33,19 @@ test("a disk that is almost full is reported at each check and logged once, as i
   await disk.check();
   expect(reportLow).toHaveBeenCalledTimes(3);
   expect(lines.slice(1)).toEqual(["disk: there is enough free space again"]);
+});
+
+test("half of the reserve is what objects may use of it", async () => {
+  const space = { freeBytes: 51 * MEBIBYTE, sizeBytes: 100 * GIBIBYTE };
+  const { disk, reportLow } = watch(space, 100 * MEBIBYTE);
+  await disk.check();
+  expect(reportLow).toHaveBeenLastCalledWith("low");
+  space.freeBytes = 49 * MEBIBYTE;
+  await disk.check();
+  expect(reportLow).toHaveBeenLastCalledWith("critical");
+  space.freeBytes = 51 * MEBIBYTE;
+  await disk.check();
+  expect(reportLow).toHaveBeenLastCalledWith("low");
 });
 
 test.each([

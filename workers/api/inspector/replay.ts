@@ -52,6 +52,8 @@ function bodyNotComplete(): ApiError {
   );
 }
 
+const LOW_DISK_RETRY_SECONDS = 60;
+
 function toApiError(why: ReplayRefusal): ApiError {
   switch (why) {
     case "not_found":
@@ -70,6 +72,12 @@ function toApiError(why: ReplayRefusal): ApiError {
       );
     case "not_replayable":
       return new ApiError("conflict", "A WebSocket connection cannot be replayed.");
+    case "low_disk":
+      return new ApiError(
+        "unavailable",
+        "The disk of this server is almost full, so that it can't store the result of a replay. Send it again later.",
+        { retryAfterSeconds: LOW_DISK_RETRY_SECONDS },
+      );
     case "agent_offline":
       return new ApiError(
         "agent_offline",

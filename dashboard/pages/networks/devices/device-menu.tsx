@@ -1,4 +1,4 @@
-/** What can be done with a device: show its configuration, and remove it. */
+/** The actions on a device: show its configuration, and remove it. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Device, PrivateNetwork } from "../../../../protocol/schemas/networks.ts";

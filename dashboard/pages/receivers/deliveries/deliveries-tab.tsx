@@ -1,24 +1,17 @@
 /** The deliveries to a receiver, and the selected one beside them. Range and selection are in the URL. */
-import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
-import type { Delivery, ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
+import type { ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
 import { DAY_MS, HOUR_MS } from "../../../../shared/time.ts";
-import {
-  useQueryParameters,
-  useSetQueryParameters,
-  type QueryParameters,
-} from "../../../app/query-parameters.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { useShortcuts } from "../../../app/shortcuts.ts";
 import { Button } from "../../../ui/button.tsx";
 import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
 import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
 import { Skeleton } from "../../../ui/feedback/query-content.tsx";
-import { formatBytes } from "../../../ui/numbers.ts";
 import { Badge } from "../../../ui/section.tsx";
-import { RelativeTime } from "../../../ui/time.tsx";
 import { ForwardCommand } from "../forward-command.tsx";
-import { isAcknowledged } from "./is-acknowledged.ts";
 import { DeliveryDetail } from "./delivery-detail.tsx";
+import { DeliveryList } from "./delivery-list.tsx";
 import { useDeliveries, type DeliveryFeed } from "./use-deliveries.ts";
 
 const RANGES: { value: string; label: string; ms: number | null }[] = [
@@ -63,6 +56,9 @@ export function DeliveriesTab({ receiver }: { receiver: ReceiverState }) {
           </select>
         </label>
         <FeedBadge phase={feed.phase} />
+        <span className="hint">
+          Deliveries without a valid signature are refused, and not listed.
+        </span>
       </div>
       {feed.phase === "failed" && <ErrorNotice error={feed.error} onRetry={feed.resume} />}
       {deliveries.length === 0 ? (
@@ -131,39 +127,4 @@ function NoDeliveries({ receiver, phase }: NoDeliveriesProps) {
       <ForwardCommand receiver={receiver} />
     </EmptyState>
   );
-}
-
-interface DeliveryListProps {
-  receiver: ReceiverState;
-  deliveries: readonly Delivery[];
-}
-
-function DeliveryList({ receiver, deliveries }: DeliveryListProps) {
-  return (
-    <ul aria-label="Deliveries">
-      {deliveries.map((delivery) => (
-        <li key={delivery.cursor}>
-          <Link
-            to="."
-            search={(current: QueryParameters) => ({ ...current, delivery: delivery.cursor })}
-            resetScroll={false}
-          >
-            <span className="delivery-id">
-              <bdi>{delivery.id}</bdi>
-            </span>
-            <span className="hint">
-              <RelativeTime timestamp={delivery.receivedAt} /> ·{" "}
-              {formatBytes(countBytes(delivery.body))}
-            </span>
-            {isAcknowledged(receiver, delivery) && <Badge tone="good">acknowledged</Badge>}
-          </Link>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-/** @param base64 with its padding. @returns the number of bytes that it encodes. */
-function countBytes(base64: string): number {
-  return (base64.length / 4) * 3 - (/=*$/.exec(base64)?.[0].length ?? 0);
 }

@@ -11,9 +11,12 @@ import { Fact, Facts } from "../../../ui/facts.tsx";
 import { ConfirmButton } from "../../../ui/forms/dialog.tsx";
 import { notify } from "../../../ui/feedback/notifications.tsx";
 import { Badge, Section } from "../../../ui/section.tsx";
+import { VisitorText } from "../../../ui/text/visitor-text.tsx";
 import { ExactTime } from "../../../ui/time.tsx";
 import { FieldTable } from "../../requests/detail/field-table.tsx";
 import "../../requests/detail/detail.css";
+import { AcknowledgementBadge } from "./acknowledgement-badge.tsx";
+import { readEventType } from "./event-type.ts";
 import { isAcknowledged } from "./is-acknowledged.ts";
 import { DeliveryBody } from "./delivery-body.tsx";
 
@@ -26,6 +29,7 @@ export function DeliveryDetail({ receiver, delivery }: DeliveryDetailProps) {
   const headers = Object.entries(delivery.headers);
   const canChange = useHasRole("member");
   const isDone = isAcknowledged(receiver, delivery);
+  const type = readEventType(receiver.validator, delivery);
   return (
     <div className="delivery-detail">
       <Link
@@ -39,19 +43,29 @@ export function DeliveryDetail({ receiver, delivery }: DeliveryDetailProps) {
       <Section
         title="Delivery"
         actions={
-          isDone ? (
-            <Badge tone="good">acknowledged</Badge>
-          ) : (
-            canChange && <AcknowledgeButton receiver={receiver} delivery={delivery} />
-          )
+          !isDone && canChange && <AcknowledgeButton receiver={receiver} delivery={delivery} />
         }
       >
         <Facts>
-          <Fact name="ID">
-            <code>{delivery.id}</code>
+          <Fact name="Event" isWide>
+            {type === null ? <span className="hint">unknown</span> : <VisitorText text={type} />}
+          </Fact>
+          <Fact name="ID" isWide>
+            <span className="delivery-full-id">
+              <code>
+                <VisitorText text={delivery.id} />
+              </code>
+              <CopyButton text={delivery.id} label="Copy the id" kind="quiet" />
+            </span>
           </Fact>
           <Fact name="Received">
-            <ExactTime timestamp={delivery.receivedAt} />
+            <ExactTime timestamp={delivery.receivedAt} isPrecise />
+          </Fact>
+          <Fact name="Signature">
+            <Badge tone="good">verified</Badge>
+          </Fact>
+          <Fact name="State">
+            <AcknowledgementBadge isDone={isDone} />
           </Fact>
           <Fact name="Content type">
             <bdi>{delivery.contentType ?? "none"}</bdi>

@@ -1,4 +1,4 @@
-/** What to enter at the vendor, how the receiver checks signatures, and how deliveries reach a local server. */
+/** The settings to enter at the vendor, how the receiver checks signatures, and how deliveries reach a local server. */
 import type { ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
 import { Command } from "../../../ui/copy.tsx";
 import { Fact, Facts } from "../../../ui/facts.tsx";

@@ -1,5 +1,5 @@
 /**
- * What the API sends instead of the value of a header that it does not store: `REDACTED` of
+ * The text that the API sends instead of the value of a header that it does not store: `REDACTED` of
  * `protocol/schemas/inspector/captures.ts`, whose schemas a browser must not load.
  */
 const REDACTED = "[redacted]";

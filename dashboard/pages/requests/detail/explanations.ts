@@ -1,4 +1,4 @@
-/** What statuses and error codes mean, and what to do about them. */
+/** The meanings of statuses and error codes, and what to do about them. */
 import type { RefusedBy } from "../../../../protocol/schemas/inspector/captures.ts";
 import type { ErrorCode } from "../../../../protocol/errors.ts";
 

@@ -1,4 +1,4 @@
-/** What can be done with a captured request: replay it, copy it as a command, save it. */
+/** The actions on a captured request: replay it, copy it as a command, save it. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
@@ -28,7 +28,7 @@ export function RequestActions({ request, onReplayed }: RequestActionsProps) {
   const queries = useQueryClient();
   const permission = useReplayPermission(request);
   const isLoading = permission === "loading";
-  // Keys that are pressed before the settings are loaded act too: the API refuses what is not allowed.
+  // Keys that are pressed before the settings are loaded act too: the API refuses them if they are not allowed.
   const canReplay = isLoading || permission === "allowed" || permission === "unknown";
 
   /** @throws RequestError */

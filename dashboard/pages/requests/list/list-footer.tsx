@@ -1,4 +1,4 @@
-/** What follows the last row: older requests, or why there are none. */
+/** The end of the list: older requests, or why there are none. */
 import { useEffect, useRef } from "react";
 import { isNotFound } from "../../../api/request.ts";
 import type { CaptureStore } from "../../../inspector/capture-store.ts";

@@ -125,7 +125,7 @@ function Badges({
 }) {
   return (
     <span className="row-badges">
-      {kind !== "http" && <Badge>{kind === "sse" ? "event stream" : "WebSocket"}</Badge>}
+      {kind !== "http" && <Badge>{kind === "sse" ? "events" : "WebSocket"}</Badge>}
       {original !== null && <Badge>replay</Badge>}
       {state === "open" && <Badge tone="good">open</Badge>}
       {state === "aborted" && <Badge tone="warning">aborted</Badge>}

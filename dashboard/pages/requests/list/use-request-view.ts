@@ -13,7 +13,7 @@ import { getCaptureStore } from "../../../inspector/current-store.ts";
 import { listCaptures } from "../../../inspector/list-captures.ts";
 import { RequestView } from "../../../inspector/request-view.ts";
 
-/** What the list shows: parameters of the URL of the page, or the state of the dock. */
+/** The selection of the list: parameters of the URL of the page, or the state of the dock. */
 export interface InspectorParameters {
   filter?: string;
   tunnel_id?: string;

@@ -4,7 +4,7 @@ import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";
 import { formatAgentCommand } from "../../../ui/command-line.tsx";
 
 interface TokenCommand {
-  /** What it does. */
+  /** Says what the command does. */
   title: string;
   command: string;
 }

@@ -1,4 +1,4 @@
-/** What a user can do with a tunnel from the list. */
+/** The actions on a tunnel of the list. */
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";

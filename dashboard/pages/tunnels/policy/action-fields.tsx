@@ -116,7 +116,7 @@ function ListField({ field, name, value, onChange }: FieldProps) {
   );
 }
 
-/** The API explains what is wrong with a text that is not a number. */
+/** The API explains why a text that is not a number is invalid. */
 function parseCount(text: string): number | string {
   return /^\d{1,9}$/.test(text.trim()) ? Number(text) : text;
 }

@@ -26,7 +26,7 @@ interface ActionKind {
   initial: Omit<EditedAction, "kind">;
   /** The rows of the form. Fields of one row are side by side. */
   fields: ActionField[][];
-  /** What it does to some requests. */
+  /** Whether the requests to which it applies are refused or changed. */
   effect: "refused" | "changed";
   /** A policy can have only one of this kind. */
   isSingle?: true;
@@ -148,7 +148,7 @@ export function describeAction(action: EditedAction): string {
   return findActionKind(action.kind)?.describe(action) ?? action.kind;
 }
 
-/** What a field shows for a value that may be of any type. */
+/** The text of a field for a value that may be of any type. */
 export function formatValue(value: unknown): string {
   if (value === undefined || value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value);

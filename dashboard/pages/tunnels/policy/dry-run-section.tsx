@@ -1,4 +1,4 @@
-/** What a policy would have done with the captured requests of the tunnel. */
+/** The decisions that a policy would have made about the captured requests of the tunnel. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";

@@ -1,4 +1,4 @@
-/** What will change, before a policy is saved. */
+/** The changes of a policy, for review before it is saved. */
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";

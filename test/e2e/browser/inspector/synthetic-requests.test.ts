@@ -184,6 +184,14 @@ test("on a narrow screen the state of a request is not cut in the list, nor a na
   send([build({ path: "/events", kind: "sse", state: "open", duration_ms: null })]);
   const open = getRows(page).filter({ hasText: "/events" }).getByText("open", { exact: true });
   expect(await open.evaluate(isCut)).toBe(false);
+  const refusal = { state: "refused", error: "maintenance", status: 503 } as const;
+  for (const path of ["/short", `/${"long/".repeat(40)}`]) {
+    send([build({ path, ...refusal })]);
+    const row = getRows(page).filter({ hasText: path });
+    expect([path, await row.getByText("maintenance").evaluate(isCut)]).toEqual([path, false]);
+    const target = await row.locator(".target").boundingBox();
+    expect(target!.width).toBeGreaterThan(24);
+  }
 
   await page.setViewportSize({ width: 360, height: 740 });
   await getRows(page).filter({ hasText: "/summary" }).click();
@@ -191,6 +199,20 @@ test("on a narrow screen the state of a request is not cut in the list, nor a na
   await names.filter({ hasText: "Received" }).waitFor();
   const boxes = await Promise.all((await names.all()).map((each) => each.boundingBox()));
   expect(new Set(boxes.map((box) => box?.height)).size).toBe(1);
+});
+
+test("the button that closes the details is in their first card, beside the button that copies the URL", async () => {
+  await site.visit("/closed");
+  const { page } = await openLivePage();
+  await getRows(page).filter({ hasText: "/closed" }).click();
+  const details = page.getByRole("region", { name: "Details of the request" });
+  const getBox = async (element: Locator) => (await element.boundingBox())!;
+  const card = await getBox(details.getByRole("region", { name: "Summary" }));
+  const copy = await getBox(details.getByRole("button", { name: "Copy the URL" }));
+  const close = await getBox(details.getByRole("button", { name: "Close", exact: true }));
+  expect(close.x).toBeGreaterThanOrEqual(copy.x + copy.width);
+  expect(close.y).toBeGreaterThan(card.y);
+  expect(close.x + close.width).toBeLessThan(card.x + card.width);
 });
 
 /** The cells of all rows are in the same places, and read from left to right. */

@@ -1,5 +1,5 @@
 /** The page of metrics, in a real browser. */
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { mintToken, startApi, waitUntil, type Person } from "../../../harness/server/api.ts";
 import { getSection, usePages } from "../../../harness/browser/pages.ts";
@@ -197,13 +197,33 @@ test("a tunnel of another organization is not found, and without tunnels there i
   await page.getByText(`underpass login --server ${pages.origin}`).waitFor();
 });
 
-test("the busiest paths fit a phone", async () => {
+test.each([390, 360])("the tables fit a phone of %d pixels", async (width) => {
   const page = await pages.openAs(owner.email, "/metrics");
-  await page.setViewportSize({ width: 390, height: 800 });
-  const frame = getSection(page, "Busiest paths").locator(".table-frame");
-  await frame.getByText("Mean latency").waitFor();
-  const found = "document.querySelector('.table-frame:has(.path-cell)')";
-  const hidden = await page.evaluate<number>(`${found}.scrollWidth - ${found}.clientWidth`);
+  await page.setViewportSize({ width, height: 800 });
+  await getSection(page, "Busiest paths").getByText("Mean latency").waitFor();
+  await getSection(page, "Usage and cost")
+    .getByRole("columnheader", { name: "Spent of the budget" })
+    .waitFor();
+  const hidden = await page.evaluate<number[]>(
+    `[...document.querySelectorAll(".table-frame:has(.path-cell)")].map(
+      (frame) => frame.scrollWidth - frame.clientWidth,
+    )`,
+  );
+  expect(hidden.length).toBe(2);
   // A hidden title can take one pixel.
-  expect(hidden).toBeLessThanOrEqual(1);
+  for (const each of hidden) expect(each).toBeLessThanOrEqual(1);
+});
+
+test("on a large screen no breakdown is alone in its row, and a path has its tunnel in its line", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  await page.setViewportSize({ width: 1920, height: 1000 });
+  const paths = getSection(page, "Busiest paths");
+  await paths.getByText("Mean latency").waitFor();
+  const getBox = async (element: Locator) => (await element.boundingBox())!;
+  const responses = await getBox(getSection(page, "Responses"));
+  const tunnels = await getBox(getSection(page, "Busiest tunnels"));
+  expect(tunnels.x).toBeGreaterThan(responses.x);
+  const path = await getBox(paths.getByRole("link").first());
+  const name = await getBox(paths.locator(".path-cell .hint").first());
+  expect(name.y + name.height).toBeLessThanOrEqual(path.y + path.height + 1);
 });

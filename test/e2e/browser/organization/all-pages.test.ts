@@ -67,6 +67,8 @@ test.each([
 
 test.each([
   [768, "/tunnels", 180],
+  [1024, "/receivers", 128],
+  [768, "/receivers", 128],
   [375, "/tunnels", 128],
   [375, "/networks", 128],
   [375, "/receivers", 128],
@@ -117,9 +119,11 @@ test("axe finds nothing in the list of keys, a menu and the narrow navigation", 
   expect(await findAccessibilityProblems(page)).toEqual([]);
 });
 
-test("the title of a normal page is where that of a wide page is, and only the wide one fills the screen", async () => {
+test("a normal page is where a wide one is, as wide on a laptop, and narrower on a large screen", async () => {
   const page = await pages.openAs(organization.owner.email);
   await page.setViewportSize({ width: 1440, height: 800 });
+  expect(await measure("/projects")).toEqual(await measure("/tunnels"));
+  await page.setViewportSize({ width: 1920, height: 1000 });
   const [normal, wide] = [await measure("/projects"), await measure("/tunnels")];
   expect(normal.left).toBe(wide.left);
   expect(normal.width).toBeLessThan(wide.width);

@@ -141,6 +141,34 @@ function buildPage(after: number): DeliveryPage {
     : { events: [], cursor: String(after) };
 }
 
+test("a delivery is listed with its event, id, time and state, and its id is copied from the details", async () => {
+  const owner = await pages.api.owner();
+  const receiver = await createReceiver(owner, "code_host", "repository");
+  await deliver(pages.api.server, receiver, {
+    id: "72d3162e-cc78",
+    body: '{"action":"opened"}',
+    headers: { "x-github-event": "pull_request" },
+  });
+  await deliver(pages.api.server, receiver, { id: "without-event", body: "plain" });
+  const page = await openReceiver(owner, receiver);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const [plain, event] = await page
+    .getByRole("list", { name: "Deliveries" })
+    .getByRole("listitem")
+    .allTextContents();
+  expect(plain).toMatch(/^without-event.*5 B ?pending$/);
+  expect(event).toMatch(/^pull_request\.opened ?72d3162e-cc78.*19 B ?pending$/);
+
+  await page.getByRole("link", { name: /^pull_request/ }).click();
+  const details = getSection(page, "Delivery");
+  await details.getByText("pull_request.opened").waitFor();
+  await details.getByText("verified").waitFor();
+  await details.getByText("pending").waitFor();
+  await details.getByRole("button", { name: "Copy the id" }).click();
+  await details.getByRole("button", { name: "Copied" }).waitFor();
+  expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe("72d3162e-cc78");
+});
+
 test("deliveries are acknowledged up to one of them", async () => {
   const owner = await pages.api.owner();
   const receiver = await createReceiver(owner, "generic_hmac_sha256", "inbox");

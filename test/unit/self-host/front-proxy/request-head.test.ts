@@ -46,7 +46,7 @@ describe("a head", () => {
 
   test.each([
     [true, ["Connection: Upgrade", "Upgrade: websocket"]],
-    [true, ["Connection: upgrade", "Upgrade: websocket", "Content-Length: 5"]],
+    [true, ["Connection: upgrade", "Upgrade: websocket", "Content-Length: 0"]],
     [false, ["Connection: upgrade", "Upgrade: h2c", "Content-Length: 5"]],
     [true, ["Connection: keep-alive, upgrade", "Upgrade: websocket"]],
     [true, ["Connection: keep-alive", "Connection: UPGRADE", "Upgrade: websocket"]],
@@ -81,7 +81,7 @@ describe("a head", () => {
   });
 
   test("has no length when it asks for a WebSocket", () => {
-    const lines = ["Connection: upgrade", "Content-Length: 5", "Upgrade: websocket", "A: b"];
+    const lines = ["Connection: upgrade", "Content-Length: 0", "Upgrade: websocket", "A: b"];
     const { body, bytes } = parseValid("GET / HTTP/1.1", "Host: a", ...lines);
     expect([body, bytes.toString().includes("Content-Length")]).toEqual([0, false]);
     expect(bytes.toString()).toMatch(/Connection: upgrade\r\nUpgrade: websocket\r\nA: b\r\n\r\n$/);
@@ -110,6 +110,11 @@ describe("a head is refused", () => {
     ["a name with a character beyond ASCII", "X\xa0: a"],
   ])("with %s", (_, ...lines) => {
     expect(parse("POST / HTTP/1.1", "Host: a", ...lines)).toBe("malformed");
+  });
+
+  test("when it asks for a WebSocket and has a body", () => {
+    const lines = ["Connection: upgrade", "Upgrade: websocket", "Content-Length: 5"];
+    expect(parse("GET / HTTP/1.1", "Host: a", ...lines)).toBe("malformed");
   });
 
   test.each([

@@ -35,7 +35,7 @@ export const CODE = {
 const FIRST_PRINTABLE = 0x20;
 
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
-/** What follows a backslash. */
+/** The characters after a backslash. */
 const ESCAPE = /["\\/bfnrt]|u[\dA-Fa-f]{4}/y;
 
 /**

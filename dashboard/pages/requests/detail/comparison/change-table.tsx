@@ -1,4 +1,4 @@
-/** What differs between two requests or responses, one value a row. */
+/** The differences between two requests or responses, one value a row. */
 import type { ValueChange } from "../../decode/compare-requests.ts";
 import { LongText } from "../long-text.tsx";
 

@@ -57,7 +57,7 @@ function readText({
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /**
- * What differs from the captured request. Fields without a change are left out.
+ * The differences from the captured request. Fields without a change are left out.
  * @throws RequestError when a field is not valid.
  */
 export function toReplayRequest(request: CaptureDetail, edited: EditedRequest): ReplayRequest {
