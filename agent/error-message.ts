@@ -1,5 +1,4 @@
 /** Explains errors of Node.js and of libraries, in a sentence that says what to do next. */
-import { findCloseName } from "../protocol/wire/close-codes.ts";
 import { formatHostAndPort } from "../shared/hosts.ts";
 
 /** The only sign that ws gives of a handshake that took longer than its option `handshakeTimeout`. */
@@ -53,12 +52,6 @@ export function describeClose(code: number): string {
   // 1006: without a close frame (RFC 6455 §7.1.5).
   if (code === 1006) return "the connection was lost";
   return `the connection was closed by the server or a proxy on the way (close code ${code})`;
-}
-
-/** @returns the reason of a close frame without the name of its code, which the reason begins with. */
-export function stripCloseName(code: number, reason: string): string {
-  const prefix = `${findCloseName(code)}: `;
-  return reason.startsWith(prefix) ? reason.slice(prefix.length) : reason;
 }
 
 function describeSystemError(error: SystemError): string | undefined {
@@ -147,6 +140,8 @@ function describeFileError(path: string, { code }: SystemError): string | undefi
 /** The library for WebSockets has no codes for these. */
 function describeHandshake(message: string): string | undefined {
   const [, status] = /^Unexpected server response: (\d+)$/.exec(message) ?? [];
+  if (status === "502" || status === "503" || status === "504")
+    return `the server is not available now: it may be restarting (HTTP ${status})`;
   if (status !== undefined) {
     return `the server answered ${status} instead of opening a WebSocket; check the address, and proxies on the way`;
   }

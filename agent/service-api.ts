@@ -66,7 +66,7 @@ export class ServiceApi {
       const reason = failure.data?.error ?? String(status);
       const isInvalidToken = reason === "unauthorized" && this.#renewal !== undefined;
       const explanation = isInvalidToken ? TOKEN_NOT_ACCEPTED : describeAnswer(response);
-      throw new RejectionError(reason, explanation, this.#renewal);
+      throw new RejectionError(reason, explanation, { renewal: this.#renewal });
     }
     const parsed = schema.safeParse(response.body);
     if (!parsed.success)

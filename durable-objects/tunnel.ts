@@ -197,9 +197,10 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     const others = this.#shards.forOthers((it) => it.drain());
     await this.#parts.visitors.waitUntilIdle();
     this.#parts.clients.disconnectAll("going_away", reason);
+    // Before their agents, whose end would be the reason that the visitors get.
+    this.#parts.visitors.sockets.closeAll(reason);
     this.#parts.agents.disconnectAll("going_away", reason);
     this.#parts.lastAgent.recordServerStop(startedAtMs);
-    this.#parts.visitors.sockets.closeAll();
     this.#parts.captures.flush();
     await others;
     await this.#parts.alarm.attempt(async () => void (await this.#parts.reports.send()));

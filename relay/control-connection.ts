@@ -1,6 +1,7 @@
 /** One agent's control connection (protocol/relay/control.ts): its messages, its heartbeat and its close. */
 import type { RawData, WebSocket } from "ws";
 import { CLOSE, type CloseName } from "../protocol/wire/close-codes.ts";
+import { formatCloseReason, type CloseSubcode } from "../protocol/wire/close-reason.ts";
 import {
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
@@ -83,11 +84,12 @@ export class ControlConnection implements Agent {
     if (!this.#isClosed) this.#socket.send(bytes, { binary: true });
   }
 
-  close(name: CloseName, message?: string): void {
+  close(name: CloseName, message?: string, subcode?: CloseSubcode): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearInterval(this.#heartbeat);
-    this.#socket.close(CLOSE[name], message === undefined ? name : `${name}: ${message}`);
+    const reason = message === undefined ? name : formatCloseReason(name, message, subcode);
+    this.#socket.close(CLOSE[name], reason);
     setTimeout(() => this.#socket.terminate(), CLOSE_MAX_MS).unref();
     const association = this.#association;
     this.#association = undefined;

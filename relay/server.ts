@@ -180,8 +180,9 @@ export class RelayServer {
       const connection = new ControlConnection(webSocket, this.#options);
       if (webSocket.protocol !== RELAY_SUBPROTOCOL) {
         free();
-        const explanation = explainSubprotocolMismatch([webSocket.protocol], RELAY_SUBPROTOCOL);
-        return connection.close("unsupported_version", explanation);
+        const offered = [webSocket.protocol];
+        const { message, subcode } = explainSubprotocolMismatch(offered, RELAY_SUBPROTOCOL);
+        return connection.close("unsupported_version", message, subcode);
       }
       void connection.start(parseBearerToken(request.headers.authorization)).finally(free);
     });

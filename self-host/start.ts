@@ -11,16 +11,23 @@ import { StartError } from "./errors.ts";
 import type { SetupCode } from "./postgres/database-setup.ts";
 import { createLog } from "./log.ts";
 import { readConnectionLimits, startFrontProxy } from "./front-proxy/front-proxy.ts";
+import type { ConnectionLimits } from "./front-proxy/limits.ts";
+import type { SupervisedProcess } from "./processes/child.ts";
+import type { HttpsSettings } from "./front-proxy/https/settings.ts";
 import { findUsablePort } from "./processes/ports.ts";
 import { readEnvironment, readSettings, type ServerSettings } from "./settings.ts";
 import { startMetricsServer } from "./metrics/metrics-server.ts";
-import { listMetricsParts } from "./metrics/server-metrics.ts";
+import { listMetricsParts, type ServerParts } from "./metrics/server-metrics.ts";
 import { findRelayWarnings, readOutgoingPorts } from "./relay-warnings.ts";
 import { startRelay, type LocalRelay } from "./relay.ts";
 import { prepareHttps } from "./https.ts";
 import { findSharedSite } from "./shared-site.ts";
-import { startBackendServices, buildWorkerBindings } from "./backend-services.ts";
-import { startWorkerd } from "./workerd/workerd.ts";
+import {
+  startBackendServices,
+  buildWorkerBindings,
+  type BackendServices,
+} from "./backend-services.ts";
+import { startWorkerd, type Workerd } from "./workerd/workerd.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 
@@ -46,28 +53,63 @@ async function main(): Promise<void> {
   log.info("stopping: agents are notified, requests in flight may finish");
 }
 
+/** Starts the parts in the order in which they need each other. `cleanup` stops them in reverse. */
 async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
   warnAboutSharedSite(settings);
   for (const line of findRelayWarnings(settings, readOutgoingPorts())) log.warn(line);
-  const { host, apiHosts, allowPrivateFetch } = settings;
-  const apiHost = apiHosts[0] ?? "localhost";
   const limits = readConnectionLimits(settings.connectionLimits, settings.trustProxy);
   const backend = await startBackendServices(settings, log, cleanup, "socket");
-  const port = await findUsablePort(host, settings.port);
+  const port = await findUsablePort(settings.host, settings.port);
   const https = await prepareHttps(settings, log);
   const publicPort = settings.publicPort ?? https?.port ?? port;
   if (existsSync(join(ROOT, "workers/index.ts"))) {
     await Promise.all([buildWorkerIfChanged(), buildDashboardIfChanged()]);
   }
+  const run: Run = { settings, backend, port, https, publicPort, cleanup };
+  const workerd = await startWorker(run);
+  const disk = await watchDisk(run, workerd);
+  const frontProxy = await startPublicListener(run, workerd, limits);
+  const cron = scheduleRuns(CRON_INTERVAL_MS, () => workerd.runCron());
+  cleanup.defer(() => clearInterval(cron));
+  const relay = await startOwnRelay(run);
+  await serveMetrics(run, { disk, workerd, frontProxy, relay });
+  announce(settings, publicPort, backend.setup);
+}
+
+/** What the parts of one run of the server share. */
+interface Run {
+  settings: ServerSettings;
+  backend: BackendServices;
+  /** Where the front proxy listens for plain HTTP. */
+  port: number;
+  /** undefined: it listens for nothing else. */
+  https: HttpsSettings | undefined;
+  /** In URLs. */
+  publicPort: number;
+  cleanup: AsyncDisposableStack;
+}
+
+function getApiHost({ apiHosts }: ServerSettings): string {
+  return apiHosts[0] ?? "localhost";
+}
+
+async function startWorker({ settings, backend, publicPort, cleanup }: Run): Promise<Workerd> {
   const workerd = await startWorkerd({
     dataDir: backend.dataDir,
-    apiHost,
+    apiHost: getApiHost(settings),
     gatewayAddress: backend.gateway.address,
     bindings: buildWorkerBindings(settings, backend, publicPort),
-    allowPrivateFetch,
+    allowPrivateFetch: settings.allowPrivateFetch,
     log,
   });
   cleanup.defer(() => workerd.child.stop());
+  return workerd;
+}
+
+async function watchDisk(
+  { settings, backend, cleanup }: Run,
+  workerd: Workerd,
+): Promise<DiskWatch> {
   const disk = new DiskWatch({
     readSpace: () => readDiskSpace(backend.dataDir.path),
     reserveBytes: settings.diskReserveBytes,
@@ -77,11 +119,20 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   await disk.check();
   void disk.run();
   cleanup.defer(() => disk.stop());
+  return disk;
+}
+
+/** The front proxy. It is stopped after workerd, because it passes on the last responses. */
+async function startPublicListener(
+  { settings, port, https, cleanup }: Run,
+  workerd: Workerd,
+  limits: ConnectionLimits,
+): Promise<SupervisedProcess> {
   const frontProxy = await startFrontProxy({
-    host,
+    host: settings.host,
     port,
     https,
-    apiHosts,
+    apiHosts: settings.apiHosts,
     upstreamPaths: { tunnel: workerd.publicSocket, api: workerd.apiSocket },
     probePath: workerd.probeSocket,
     metricsPath: workerd.frontMetricsSocket,
@@ -90,45 +141,58 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     log,
   });
   cleanup.defer(async () => {
-    await workerd
-      .drain()
-      .catch((error: unknown) =>
-        log.warn(
-          `draining: requests in flight may be cut off, because the drain failed: ${getErrorMessage(error)}`,
-        ),
-      );
-    // The front proxy is stopped last, because it passes on the last responses.
+    await drain(workerd);
     await workerd.child.stop();
     await frontProxy.stop();
   });
-  const cron = scheduleRuns(CRON_INTERVAL_MS, () => workerd.runCron());
-  cleanup.defer(() => clearInterval(cron));
-  let relay: LocalRelay | undefined;
-  if (settings.relay) {
-    const started = startRelay({
-      settings: settings.relay,
-      host,
-      port,
-      apiHost,
-      secret: backend.secrets.RELAY_SECRET,
-      log,
-    });
-    // Stopped before the Worker, so that the Worker receives the relay's last counters.
-    cleanup.defer(() => started.stop());
-    await started.connectedOrFailed;
-    relay = started;
+  return frontProxy;
+}
+
+async function drain(workerd: Workerd): Promise<void> {
+  try {
+    await workerd.drain();
+  } catch (error) {
+    log.warn(
+      `draining: requests in flight may be cut off, because the drain failed: ${getErrorMessage(error)}`,
+    );
   }
-  if (settings.metrics) {
-    const { databaseUrl, gateway, postgres, secrets } = backend;
-    const metrics = await startMetricsServer({
-      ...settings.metrics,
-      token: secrets.METRICS_TOKEN,
-      parts: listMetricsParts({ databaseUrl, gateway, postgres, disk, workerd, frontProxy, relay }),
-    });
-    cleanup.defer(() => metrics.close());
-    log.info("metrics are served", { url: metrics.url });
-  }
-  announce(settings, publicPort, backend.setup);
+}
+
+/** @returns undefined when the settings have no relay, or one on another machine. */
+async function startOwnRelay({
+  settings,
+  backend,
+  port,
+  cleanup,
+}: Run): Promise<LocalRelay | undefined> {
+  if (!settings.relay) return undefined;
+  const relay = startRelay({
+    settings: settings.relay,
+    host: settings.host,
+    port,
+    apiHost: getApiHost(settings),
+    secret: backend.secrets.RELAY_SECRET,
+    log,
+  });
+  // Stopped before the Worker, so that the Worker receives the relay's last counters.
+  cleanup.defer(() => relay.stop());
+  await relay.connectedOrFailed;
+  return relay;
+}
+
+async function serveMetrics(
+  { settings, backend, cleanup }: Run,
+  parts: Omit<ServerParts, "databaseUrl" | "gateway" | "postgres">,
+): Promise<void> {
+  if (!settings.metrics) return;
+  const { databaseUrl, gateway, postgres, secrets } = backend;
+  const metrics = await startMetricsServer({
+    ...settings.metrics,
+    token: secrets.METRICS_TOKEN,
+    parts: listMetricsParts({ databaseUrl, gateway, postgres, ...parts }),
+  });
+  cleanup.defer(() => metrics.close());
+  log.info("metrics are served", { url: metrics.url });
 }
 
 function warnAboutSharedSite({ apiHosts, serviceDomain }: ServerSettings): void {

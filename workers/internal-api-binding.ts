@@ -7,7 +7,7 @@ import type { InternalApi } from "../durable-objects/rpc.ts";
 import type { AgentAdmission, ClientAdmission } from "../durable-objects/tunnel/admission.ts";
 import type { AgentGates } from "../protocol/schemas/tunnels/agent-gates.ts";
 import type { AgentConnectQuery } from "../protocol/schemas/tunnels/tunnels.ts";
-import type { CloseName } from "../protocol/wire/close-codes.ts";
+import type { CloseRefusal } from "../protocol/wire/close-reason.ts";
 
 export interface AgentRequest {
   /** The capability token, in base64. */
@@ -17,8 +17,7 @@ export interface AgentRequest {
   address: string;
 }
 
-/** `message` follows the name of the close code in its reason. */
-export type AgentVerdict = { admission: AgentAdmission } | { refusal: CloseName; message: string };
+export type AgentVerdict = { admission: AgentAdmission } | CloseRefusal;
 
 export interface ClientRequest {
   /** The capability token, in base64. */
@@ -28,9 +27,7 @@ export interface ClientRequest {
   address: string;
 }
 
-export type ClientVerdict =
-  | { admission: ClientAdmission }
-  | { refusal: CloseName; message: string };
+export type ClientVerdict = { admission: ClientAdmission } | CloseRefusal;
 
 export interface PresentedTicket {
   ticket: string;

@@ -1,18 +1,16 @@
 /** `underpass vpn <network>`: carries a private network's datagrams to the local WireGuard server. */
 import { canShowScreen } from "../screen/terminal.ts";
-import { setTimeout as delay } from "node:timers/promises";
-import { getErrorMessage } from "../error-message.ts";
+import { createRetryPrinter } from "../output/connection-events.ts";
 import { VpnJson, VpnLines, VpnScreen, type VpnOutput } from "../output/vpn.ts";
 import { getOnlyArgument, UsageError } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import { SettingsError } from "../settings-error.ts";
-import { RetryableError } from "../service-api.ts";
-import { getBackOffMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { NetworkStateDir, readPrivateFile } from "../vpn/server/network-state-dir.ts";
 import { VpnSession } from "../vpn/session.ts";
+import { retryWhileUnreachable } from "../vpn/server/retry-setup.ts";
 import { refreshConfig, setUpServer, type SetupResult } from "../vpn/server/setup.ts";
 import { readPrivateKey } from "../vpn/wireguard/config.ts";
 import { canChangeInterfaces } from "../vpn/wireguard/tools.ts";
@@ -111,30 +109,10 @@ async function prepare(
       signal,
       report: (line) => output.printSetupLine(line),
     });
-  const result = await retryWhileUnreachable(setUp, output, signal);
+  const printRetry = createRetryPrinter((level, line) => output.printSetupLine(line, level));
+  const result = await retryWhileUnreachable(setUp, printRetry, signal);
   const { directory, interfaceName } = result;
   return { network: result.network.id, directory, interfaceName };
-}
-
-/** Setup can be repeated, and this machine may start before its own network is up. */
-async function retryWhileUnreachable<Result>(
-  attempt: () => Promise<Result>,
-  output: VpnOutput,
-  signal: AbortSignal,
-): Promise<Result> {
-  for (let failures = 0; ; failures += 1) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!(error instanceof RetryableError) || signal.aborted) throw error;
-      const inMs = getBackOffMs(failures);
-      output.printSetupLine(
-        `no connection: ${getErrorMessage(error)}; next attempt in ${(inMs / 1000).toFixed(1)} s`,
-        "warn",
-      );
-      await delay(inMs, undefined, { signal });
-    }
-  }
 }
 
 /** Resolves when the user stops it, or with the reason why the network can't be served. */

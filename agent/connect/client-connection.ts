@@ -5,6 +5,7 @@
 import type { Socket } from "node:net";
 import WebSocket, { type RawData } from "ws";
 import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
+import { parseCloseReason } from "../../protocol/wire/close-reason.ts";
 import { SendWindows } from "../../protocol/wire/flow-control.ts";
 import {
   CLIENT_STREAM,
@@ -31,7 +32,7 @@ import {
 } from "../../protocol/limits.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { FrameSplice } from "../tunnel/frame-splice.ts";
-import { describeClose, getErrorMessage, stripCloseName } from "../error-message.ts";
+import { describeClose, getErrorMessage } from "../error-message.ts";
 import { FrameSender } from "../tunnel/frame-sender.ts";
 import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
 import { buildHello } from "../tunnel/hello.ts";
@@ -49,6 +50,8 @@ export interface ClientFailure {
   /** The name of a close code or of a reset code; undefined when the connection was lost. */
   reason: string | undefined;
   message: string;
+  /** Says more than `reason`. */
+  subcode?: string | undefined;
   /** Whether another attempt may succeed. */
   canRetry: boolean;
 }
@@ -148,8 +151,8 @@ export class ClientConnection {
     const payload = parseJsonPayload(frame.payload);
     const { protocol } = WelcomeVersion.safeParse(payload).data ?? {};
     if (protocol !== undefined && protocol !== PROTOCOL_VERSION) {
-      const message = explainServerVersion(protocol);
-      this.#end({ reason: "unsupported_version", message, canRetry: false });
+      const explanation = explainServerVersion(protocol);
+      this.#end({ reason: "unsupported_version", ...explanation, canRetry: false });
       return true;
     }
     const welcome = ClientWelcome.safeParse(payload);
@@ -181,10 +184,11 @@ export class ClientConnection {
   // ── Ends ──
 
   #handleClose(code: number, reason: string): void {
-    const name = findCloseName(code);
+    const { message, subcode } = parseCloseReason(code, reason);
     this.#end({
-      reason: name ?? undefined,
-      message: stripCloseName(code, reason) || describeClose(code),
+      reason: findCloseName(code) ?? undefined,
+      message: message || describeClose(code),
+      subcode,
       canRetry: shouldReconnect(code),
     });
   }

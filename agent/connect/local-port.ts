@@ -177,10 +177,11 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
     this.#connections.set(stream, socket);
   }
 
-  #reject({ reason, message }: ClientFailure): void {
+  #reject({ reason, message, subcode }: ClientFailure): void {
     if (this.#abort.signal.aborted) return;
     this.close();
-    this.emit("rejected", new RejectionError(reason ?? "rejected", message, this.#options.renewal));
+    const { renewal } = this.#options;
+    this.emit("rejected", new RejectionError(reason ?? "rejected", message, { renewal, subcode }));
   }
 }
 

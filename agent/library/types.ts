@@ -150,4 +150,6 @@ export interface RequestReport {
 export interface Rejection extends Error {
   /** The name of a close code or an error code of the API, such as `unauthorized`. */
   readonly reason: string;
+  /** Says more than `reason`, such as `port_taken` for `duplicate_name`. undefined where the reason says it all. */
+  readonly subcode: string | undefined;
 }

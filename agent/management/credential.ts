@@ -27,7 +27,7 @@ export class ApiCredential {
   explain(rejection: RejectionError): RejectionError {
     const { reason, message } = rejection;
     if (reason === "unauthorized")
-      return new RejectionError(reason, this.#explainUnauthorized(), this.#renewal);
+      return new RejectionError(reason, this.#explainUnauthorized(), { renewal: this.#renewal });
     if (reason === "forbidden" && this.kind === "capability token") {
       return new RejectionError(
         reason,

@@ -68,15 +68,24 @@ export function printConnectionLines(
   print: (level: Level, text: string) => void,
 ): void {
   const attempts = new FailedAttempts();
+  const printRetry = createRetryPrinter(print, attempts);
   connection.on("ready", () => attempts.clear());
   connection.on("reconnected", () => attempts.clear());
   connection.on("disconnected", (reason) => print("warn", `disconnected: ${reason}; reconnecting`));
-  connection.on("retrying", (reason, inMs) => {
+  connection.on("retrying", printRetry);
+}
+
+/** @returns a function that prints a failed attempt: a warning for those that `attempts` selects, and debug lines for the rest. */
+export function createRetryPrinter(
+  print: (level: Level, text: string) => void,
+  attempts = new FailedAttempts(),
+): (reason: string, inMs: number) => void {
+  return (reason, inMs) => {
     const level = attempts.add(reason) ? "warn" : "debug";
     const failed = attempts.count > 2 ? `${attempts.count} attempts failed, ` : "";
     const seconds = (inMs / 1000).toFixed(1);
     print(level, `no connection: ${reason}; ${failed}next attempt in ${seconds} s`);
-  });
+  };
 }
 
 export function printTunnelLines(

@@ -1,5 +1,6 @@
 /** Prints for all commands: JSON for programs, lines for logs, and why a command ended. */
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
+import type { CloseSubcode } from "../../protocol/wire/close-reason.ts";
 import {
   escapeControls,
   escapeControlsInJson,
@@ -92,7 +93,8 @@ export function formatStopping(openRequests: number): string {
 /** Prints nothing when the user stopped the command. */
 export function printRejectionJson(rejection: RejectionError | undefined): void {
   if (!rejection) return;
-  printJson({ event: "rejected", reason: rejection.reason, message: rejection.message });
+  const { reason, subcode, message } = rejection;
+  printJson({ event: "rejected", reason, subcode, message });
 }
 
 /** Prints the rejection and what to do about it to standard error; nothing when the user stopped the command. */
@@ -103,19 +105,43 @@ export function printRejectionLines(
   if (rejection) printError(formatRejection(rejection, advice));
 }
 
-/** The next step of the user after a rejection, by its reason. */
+/**
+ * The next step of the user after a rejection, by its subcode or, where that has no row of its own, its reason. Left out where
+ * the message says it.
+ */
 export type Advice = Readonly<Record<string, string>>;
 
-/** For the reasons that do not depend on the command. */
+/** For rejections whose advice does not depend on the command. */
 export const GENERAL_ADVICE = {
   BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
   protocol_error:
     "Agent and server can't understand each other. Update the agent: npm install -g underpass",
-  unsupported_version: "Update the agent: npm install -g underpass",
-} satisfies Advice;
+  agent_too_old: "Update the agent: npm install -g underpass",
+  organization_not_approved: "Ask the operator of the server to approve it.",
+} satisfies Advice & Partial<Record<CloseSubcode, string>>;
+
+const SUBCODE_ADVICE = {
+  name_unavailable: "Choose another name with --subdomain or --url.",
+  port_taken: "Choose another port with --remote-port, or leave it out for a free one.",
+  port_of_own_tunnel:
+    "To serve that tunnel again, name it with --subdomain. Otherwise choose another port with --remote-port.",
+  pool_serves: "Otherwise choose another name with --subdomain or --url, or stop the other agents.",
+  pool_full: "Stop another agent of the pool first.",
+  tunnel_limit: "Delete tunnels that are not needed: underpass tunnels delete NAME",
+  daily_limit: "Run the command again later, or use a tunnel that exists already.",
+  port_limit:
+    "Use a TCP tunnel that has a port already, or delete one; its port may count for another 24 hours: underpass tunnels delete NAME",
+  port_out_of_range: "Choose another port with --remote-port, or leave it out for a free one.",
+  wrong_protocol:
+    "Choose another name with --subdomain, or delete that tunnel: underpass tunnels delete",
+  name_not_allowed:
+    "Choose such a name with --subdomain, with any letters in place of *, or get a token without restrictions: underpass login",
+  project_not_found: "Correct --project, or create the project in the dashboard: underpass open",
+} satisfies Advice & Partial<Record<CloseSubcode, string>>;
 
 const TUNNEL_ADVICE: Advice = {
   ...GENERAL_ADVICE,
+  ...SUBCODE_ADVICE,
   domain_in_use:
     "Leave out --project, or bind the domain to this project's tunnel through the API.",
   domain_not_found: "Add the domain in the dashboard, and verify it: underpass open",
@@ -132,106 +158,19 @@ const TUNNEL_ADVICE: Advice = {
   invalid_request: "Correct the option, and run the command again.",
 };
 
-/** Where the reason alone does not say what to do: what the server's message begins with or contains. */
-const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: string }[] = [
-  {
-    reason: "duplicate_name",
-    message: /^port \d+ is taken by /,
-    advice:
-      "To serve that tunnel again, name it with --subdomain. Otherwise choose another port with --remote-port.",
-  },
-  {
-    reason: "duplicate_name",
-    message: /^port \d+ is taken/,
-    advice: "Choose another port with --remote-port, or leave it out for a free one.",
-  },
-  {
-    reason: "duplicate_name",
-    message: / reserved for the service$| is taken$|^free from /,
-    advice: "Choose another name with --subdomain or --url.",
-  },
-  {
-    reason: "duplicate_name",
-    message: /^a pool of agents /,
-    advice: "Otherwise choose another name with --subdomain or --url, or stop the other agents.",
-  },
-  {
-    reason: "quota_exceeded",
-    message: /^\d+ agents serve this tunnel already$/,
-    advice: "Stop another agent of the pool first.",
-  },
-  {
-    reason: "quota_exceeded",
-    message: /^An organization can have at most \d+ tunnels /,
-    advice: "Delete tunnels that are not needed: underpass tunnels delete NAME",
-  },
-  {
-    reason: "quota_exceeded",
-    message: /^An organization can make at most /,
-    advice: "Run the command again later, or use a tunnel that exists already.",
-  },
-  {
-    reason: "quota_exceeded",
-    message: /share of the relay's ports$/,
-    advice:
-      "Use a TCP tunnel that has a port already, or delete one; its port may count for another 24 hours: underpass tunnels delete NAME",
-  },
-  {
-    reason: "invalid_request",
-    message: /port ranges? of the relay/,
-    advice: "Choose another port with --remote-port, or leave it out for a free one.",
-  },
-  {
-    reason: "forbidden",
-    message: /^the token allows only /,
-    advice:
-      "Choose such a name with --subdomain, with any letters in place of *, or get a token without restrictions: underpass login",
-  },
-  {
-    reason: "forbidden",
-    message: /^the project does not exist$/,
-    advice: "Correct --project, or create the project in the dashboard: underpass open",
-  },
-  {
-    reason: "forbidden",
-    message: /waiting for approval$/,
-    advice: "Ask the operator of the server to approve it.",
-  },
-  {
-    reason: "forbidden",
-    message: /IP allowlist$/,
-    advice: "Connect from an address of the list, or ask the tunnel's owner to add yours.",
-  },
-  {
-    reason: "invalid_request",
-    message: /^the tunnel is an HTTP tunnel/,
-    advice: "Open its URL in a browser: `underpass tunnels` lists the URLs.",
-  },
-  {
-    reason: "invalid_request",
-    message: / is an? (?:HTTP|TCP) tunnel, not /,
-    advice: "Choose another name with --subdomain, or delete that tunnel: underpass tunnels delete",
-  },
-];
-
-type Rejection = Pick<RejectionError, "reason" | "message"> & {
-  renewal?: string | undefined;
-};
+type Rejection = Pick<RejectionError, "reason" | "message"> &
+  Partial<Pick<RejectionError, "subcode" | "renewal">>;
 
 /** With the reason's code, which the documentation and `--json` name. */
-export function formatRejection(rejection: Rejection, adviceByReason = TUNNEL_ADVICE): string {
-  return `${rejection.reason}: ${addAdvice(rejection, adviceByReason)}`;
+export function formatRejection(rejection: Rejection, advice = TUNNEL_ADVICE): string {
+  return `${rejection.reason}: ${addAdvice(rejection, advice)}`;
 }
 
-export function addAdvice(rejection: Rejection, adviceByReason = TUNNEL_ADVICE): string {
-  const { reason, message, renewal } = rejection;
-  if (renewal !== undefined) return `${message}\n${renewal}`;
-  // Some messages say so already. The advice about versions is for the agent, and one message is about the server.
-  const isComplete =
-    message.includes("underpass login") || message.startsWith("the server is too old");
-  const special = ADVICE_BY_MESSAGE.find(
-    (row) => row.reason === reason && row.message.test(message),
-  );
-  const advice = isComplete ? undefined : (special?.advice ?? adviceByReason[reason]);
-  return advice === undefined ? message : `${message}\n${advice}`;
+export function addAdvice(
+  { reason, subcode = "", message, renewal }: Rejection,
+  advice: Advice,
+): string {
+  const topic = [subcode, reason].find((name) => Object.hasOwn(advice, name));
+  const next = renewal ?? (topic === undefined ? undefined : advice[topic]);
+  return next === undefined ? message : `${message}\n${next}`;
 }

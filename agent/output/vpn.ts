@@ -28,7 +28,7 @@ import { bold, dim, red, yellow } from "./format/colors.ts";
 import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
 
 export interface VpnOutput extends Output {
-  /** Prints one line about the setup, before a session is shown. @param level default: info. */
+  /** Prints one line about the setup, before a session is shown. @param level default: info. Only lines have debug output. */
   printSetupLine(line: string, level?: Level): void;
   /** Prints a session's events from now on. */
   attach(session: VpnSession): void;
@@ -48,7 +48,8 @@ const ADVICE: Advice = {
 };
 
 export class VpnJson implements VpnOutput {
-  printSetupLine(line: string): void {
+  printSetupLine(line: string, level: Level = "info"): void {
+    if (level === "debug") return;
     printJson({ event: "setup", message: line.trim() });
   }
 
@@ -129,7 +130,8 @@ export class VpnScreen implements VpnOutput {
   #serving = "…";
   #note = "";
 
-  printSetupLine(line: string): void {
+  printSetupLine(line: string, level: Level = "info"): void {
+    if (level === "debug") return;
     this.#setup.push(line);
     // Visible until the live view is drawn, which repeats these lines.
     printLine(line);

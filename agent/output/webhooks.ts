@@ -1,5 +1,6 @@
 /** The output of `underpass webhooks`: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Forwarder, DeliveryAttempt } from "../webhooks/forwarder.ts";
+import { FailedAttempts } from "./failed-attempts.ts";
 import { TerminalView } from "./terminal-view.ts";
 import { bold, dim, green, red, yellow } from "./format/colors.ts";
 import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
@@ -37,9 +38,18 @@ export function printWebhooksJson(forwarder: Forwarder, local: string): Output {
 export function printWebhooksLines(forwarder: Forwarder, local: string, level: Level): Output {
   const print = createLinePrinter(level);
   forwarder.on("ready", ({ url }) => print("error", `Forwarding ${url} -> ${local}`));
-  forwarder.on("attempt", (attempt) =>
-    print(attempt.outcome === "delivered" ? "info" : "warn", formatDelivery(attempt)),
-  );
+  const attempts = new FailedAttempts();
+  forwarder.on("attempt", (attempt) => {
+    const { id, outcome, problem, status } = attempt;
+    if (outcome !== "retrying") {
+      attempts.clear();
+      print(outcome === "delivered" ? "info" : "warn", formatDelivery(attempt));
+    } else {
+      // While nothing listens, a delivery is tried again without end.
+      const isPrinted = attempts.add(`${id} ${status} ${problem}`);
+      print(isPrinted ? "warn" : "debug", formatDelivery(attempt));
+    }
+  });
   forwarder.on("disconnected", (reason) => print("warn", `disconnected: ${reason}; reconnecting`));
   forwarder.on("reconnected", () => print("info", "reconnected"));
   return { end: (rejection) => printRejectionLines(rejection, ADVICE) };

@@ -5,6 +5,7 @@
 import { EventEmitter } from "node:events";
 import type { RawData, WebSocket } from "ws";
 import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
+import { parseCloseReason } from "../../protocol/wire/close-reason.ts";
 import {
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
@@ -20,7 +21,7 @@ import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { parseJson } from "../../shared/json.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
-import { describeClose, getErrorMessage, stripCloseName } from "../error-message.ts";
+import { describeClose, getErrorMessage } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
 import { getBackOffMs, getRetryDelayMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
@@ -248,7 +249,8 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     this.#socket = undefined;
     if (this.#abort.signal.aborted) return;
     const name = findCloseName(code) ?? String(code);
-    const explanation = reason === "" ? describeClose(code) : stripCloseName(code, reason);
+    const { message, subcode } = parseCloseReason(code, reason);
+    const explanation = message || describeClose(code);
     const access = this.#access?.value;
     const isReplaceable = access?.port_replaceable === true && access.port !== this.#servedPort;
     const isReplaced = code === CLOSE.port_unusable && isReplaceable;
@@ -259,7 +261,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       // The ticket may have expired in transit, or been revoked: the API decides whether to issue another one.
       this.#refusedTickets += 1;
     } else if (!shouldReconnect(code)) {
-      return this.#reject(new RejectionError(name, explanation));
+      return this.#reject(new RejectionError(name, explanation, { subcode }));
     }
     if (wasWelcomed) this.emit("disconnected", explanation, code);
     const inMs = getRetryDelayMs(code, this.#failures);

@@ -11,12 +11,13 @@ import type {
   TunnelStatus,
   Welcome,
 } from "../../protocol/wire/frames.ts";
+import { parseCloseReason, type ParsedCloseReason } from "../../protocol/wire/close-reason.ts";
 import { explainServerVersion } from "../../protocol/wire/version-mismatch.ts";
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { getRefusedDelayMs, getRetryDelayMs } from "../back-off.ts";
-import { describeClose, stripCloseName } from "../error-message.ts";
+import { describeClose } from "../error-message.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { toQuery, TUNNEL_QUERY_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
@@ -161,7 +162,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   #handleWelcome(welcome: Welcome): void {
     const { requires = [] } = this.#options;
     const missing = requires.find((it) => !welcome.capabilities.includes(it.capability));
-    if (missing) return this.#refuseServer(missing.message);
+    if (missing) return this.#refuseServer({ message: missing.message });
     const isFirst = this.#welcome === undefined;
     this.#welcome = welcome;
     this.#failures = 0;
@@ -194,12 +195,12 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   }
 
   /** Ends the connection to a server that this agent can't work with. */
-  #refuseServer(explanation: string): void {
+  #refuseServer({ message, subcode }: ParsedCloseReason): void {
     const wire = this.#wire;
     // From now on the wire refuses its streams: those in the message of the welcome too.
     this.#wire = undefined;
     wire?.close("the versions do not fit");
-    this.#reject(CLOSE.unsupported_version, explanation);
+    this.#reject(CLOSE.unsupported_version, { message, subcode });
   }
 
   /** The server restarts. Requests in flight finish on the old connection, which is closed afterwards. */
@@ -215,9 +216,10 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     this.#wire = undefined;
     this.#drainingWire = undefined;
     if (this.#state === "closed") return;
+    const parsed = parseCloseReason(code, reason);
+    if (!shouldReconnect(code)) return this.#reject(code, parsed);
+    if (code === CLOSE.tunnel_stopped) return this.#waitForStart(parsed.message);
     const explanation = reason === "" ? describeClose(code) : reason;
-    if (!shouldReconnect(code)) return this.#reject(code, explanation);
-    if (code === CLOSE.tunnel_stopped) return this.#waitForStart(explanation);
     if (this.#state === "online") this.emit("disconnected", explanation);
     this.#state = "connecting";
     const inMs = wire.isConnectionRefused
@@ -232,20 +234,19 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   #waitForStart(explanation: string): void {
     if (this.#state !== "stopped") {
       const name = this.#welcome?.name ?? this.#options.settings.subdomain;
-      this.emit("stopped", stripCloseName(CLOSE.tunnel_stopped, explanation), name);
+      this.emit("stopped", explanation, name);
     }
     this.#state = "stopped";
     this.#failures = 0;
     this.#retry = setTimeout(() => this.#connect(), getRetryDelayMs(CLOSE.tunnel_stopped, 0));
   }
 
-  #reject(code: number, explanation: string): void {
+  #reject(code: number, { message, subcode }: ParsedCloseReason): void {
     this.#state = "closed";
     const name = findCloseName(code) ?? String(code);
-    this.emit(
-      "rejected",
-      new RejectionError(name, stripCloseName(code, explanation), this.#options.renewal),
-    );
+    const { renewal } = this.#options;
+    const explanation = message || describeClose(code);
+    this.emit("rejected", new RejectionError(name, explanation, { renewal, subcode }));
   }
 }
 

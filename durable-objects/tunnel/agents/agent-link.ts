@@ -4,6 +4,7 @@
  * then, and those resume themselves.
  */
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
+import { formatCloseReason } from "../../../protocol/wire/close-reason.ts";
 import { SendWindows } from "../../../protocol/wire/flow-control.ts";
 import {
   AgentHealth,
@@ -19,7 +20,6 @@ import {
   type TunnelStatus,
 } from "../../../protocol/wire/frames.ts";
 import {
-  CLOSE_REASON_MAX_BYTES,
   CONNECTION_WINDOW_BYTES,
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
@@ -191,9 +191,8 @@ export class AgentLink {
 
   close(name: CloseName, explanation: string): void {
     this.#sender.flush();
-    const reason = `${name}: ${explanation}`.slice(0, CLOSE_REASON_MAX_BYTES);
     try {
-      this.#socket.close(CLOSE[name], reason);
+      this.#socket.close(CLOSE[name], formatCloseReason(name, explanation));
     } catch {
       // The agent has closed the connection already.
     }

@@ -12,6 +12,7 @@ import {
   SUBPROTOCOL,
   type TunnelStatus,
 } from "../../../protocol/wire/frames.ts";
+import { formatCloseReason, type CloseSubcode } from "../../../protocol/wire/close-reason.ts";
 import { explainVersionMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { HEARTBEAT_TIMEOUT_MS, HELLO_TIMEOUT_MS } from "../../../protocol/limits.ts";
 import { answerClose, isOpen, type SocketClose } from "../../websockets.ts";
@@ -165,12 +166,13 @@ export class Agents {
     const hello = parseHello(message);
     if (!hello) return refuse(socket, "protocol_error", "the first message must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
-      const explanation = explainVersionMismatch(hello.protocol, SUBPROTOCOL);
-      return refuse(socket, "unsupported_version", explanation);
+      const { message: text, subcode } = explainVersionMismatch(hello.protocol, SUBPROTOCOL);
+      return refuse(socket, "unsupported_version", text, subcode);
     }
     const welcomed = { ...attachment, hello: toAttachedHello(hello, attachment) };
     const decision = decideJoin(welcomed, this.listServing(Date.now()));
-    if ("refusal" in decision) return refuse(socket, decision.refusal, decision.explanation);
+    if ("refusal" in decision)
+      return refuse(socket, decision.refusal, decision.message, decision.subcode);
     const { replaced } = decision;
     socket.serializeAttachment(welcomed);
     const link = this.#createLink(socket, welcomed, Date.now());
@@ -305,6 +307,11 @@ export class Agents {
   }
 }
 
-function refuse(socket: WebSocket, name: CloseName, explanation: string): undefined {
-  socket.close(CLOSE[name], `${name}: ${explanation}`);
+function refuse(
+  socket: WebSocket,
+  name: CloseName,
+  explanation: string,
+  subcode?: CloseSubcode,
+): undefined {
+  socket.close(CLOSE[name], formatCloseReason(name, explanation, subcode));
 }

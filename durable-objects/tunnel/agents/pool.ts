@@ -2,7 +2,7 @@
  * Several agents that serve one tunnel together. All of them have asked for it, and use the same token. A visitor's request
  * goes to the one with the fewest requests in flight, of those that can answer it.
  */
-import type { CloseName } from "../../../protocol/wire/close-codes.ts";
+import type { CloseRefusal } from "../../../protocol/wire/close-reason.ts";
 import { HEARTBEAT_INTERVAL_MS, POOL_AGENTS_MAX } from "../../../protocol/limits.ts";
 import type { AgentAttachment } from "../socket-attachments.ts";
 import type { AgentLink } from "./agent-link.ts";
@@ -51,9 +51,7 @@ function isBetter(one: Ranked, other: Ranked): boolean {
 }
 
 /** Which agents a new one replaces, or why it may not serve. */
-export type JoinDecision =
-  | { replaced: readonly AgentLink[] }
-  | { refusal: CloseName; explanation: string };
+export type JoinDecision = { replaced: readonly AgentLink[] } | CloseRefusal;
 
 /** @param serving those that serve the tunnel; either one, or a pool. */
 export function decideJoin(
@@ -62,15 +60,15 @@ export function decideJoin(
 ): JoinDecision {
   const [first] = serving;
   if (first && first.attachment.tokenNonce !== tokenNonce)
-    return { refusal: "duplicate_name", explanation: "another agent is serving this tunnel" };
+    return { refusal: "duplicate_name", message: "another agent is serving this tunnel" };
   if (!first?.pool) return { replaced: serving };
   if (!hello?.pool) {
-    const explanation = "a pool of agents serves this tunnel; start this agent with --pool too";
-    return { refusal: "duplicate_name", explanation };
+    const message = "a pool of agents serves this tunnel; start this agent with --pool too";
+    return { refusal: "duplicate_name", message, subcode: "pool_serves" };
   }
   const { instance } = hello.pool;
   const replaced = serving.filter(({ pool }) => pool?.instance === instance);
   if (replaced.length > 0 || serving.length < POOL_AGENTS_MAX) return { replaced };
-  const explanation = `${POOL_AGENTS_MAX} agents serve this tunnel already`;
-  return { refusal: "quota_exceeded", explanation };
+  const message = `${POOL_AGENTS_MAX} agents serve this tunnel already`;
+  return { refusal: "quota_exceeded", message, subcode: "pool_full" };
 }

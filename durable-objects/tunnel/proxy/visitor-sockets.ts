@@ -94,8 +94,9 @@ export class VisitorSockets {
     return new Response(null, { status: 101, webSocket: client, headers });
   }
 
-  closeAll(): void {
-    for (const socket of this.#sockets.keys()) closeQuietly(socket, 1012, "restart");
+  /** The server restarts. */
+  closeAll(reason: string): void {
+    for (const socket of this.#sockets.keys()) closeQuietly(socket, 1012, reason);
   }
 
   // ── Called by visitors' WebSockets ──

@@ -12,6 +12,7 @@ import {
   type ClientWelcome,
   type StreamPeer,
 } from "../../../protocol/wire/frames.ts";
+import { formatCloseReason, type CloseSubcode } from "../../../protocol/wire/close-reason.ts";
 import { explainVersionMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import {
   HEARTBEAT_INTERVAL_MS,
@@ -126,7 +127,7 @@ export class Clients {
   enforceAllowlist(): void {
     for (const socket of this.#sockets()) {
       if (this.#isAllowed(readClientAttachment(socket).address)) continue;
-      this.#disconnect(socket, "forbidden", "the IP allowlist has changed");
+      this.#disconnect(socket, "forbidden", "the IP allowlist has changed", "address_not_allowed");
     }
   }
 
@@ -178,8 +179,8 @@ export class Clients {
     const hello = isFirst && typeof message !== "string" ? parseHello(message) : null;
     if (!hello) return close(socket, "protocol_error", "the first message must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
-      const explanation = explainVersionMismatch(hello.protocol, STREAMS_SUBPROTOCOL);
-      return close(socket, "unsupported_version", explanation);
+      const mismatch = explainVersionMismatch(hello.protocol, STREAMS_SUBPROTOCOL);
+      return close(socket, "unsupported_version", mismatch.message, mismatch.subcode);
     }
     if (hello.streamWindow < STREAM_WINDOW_BYTES) {
       return close(socket, "protocol_error", `streamWindow must be ${STREAM_WINDOW_BYTES} or more`);
@@ -247,11 +248,16 @@ export class Clients {
     this.#clients.set(socket, new ClientStream(deps, stream));
   }
 
-  #disconnect(socket: WebSocket, name: CloseName, explanation: string): void {
+  #disconnect(
+    socket: WebSocket,
+    name: CloseName,
+    explanation: string,
+    subcode?: CloseSubcode,
+  ): void {
     const client = this.#clients.get(socket);
     this.#clients.delete(socket);
     this.#stopHelloTimer(socket);
-    close(socket, name, explanation);
+    close(socket, name, explanation, subcode);
     if (client instanceof ClientStream) client.onClientClosed();
   }
 
@@ -303,8 +309,13 @@ function readClientAttachment(socket: WebSocket): ClientAttachment {
   return readAttachment(socket) as ClientAttachment;
 }
 
-function close(socket: WebSocket, name: CloseName, explanation: string): void {
-  closeQuietly(socket, CLOSE[name], `${name}: ${explanation}`);
+function close(
+  socket: WebSocket,
+  name: CloseName,
+  explanation: string,
+  subcode?: CloseSubcode,
+): void {
+  closeQuietly(socket, CLOSE[name], formatCloseReason(name, explanation, subcode));
 }
 
 function buildWelcome({ tunnelId, localPort, window }: ClientAttachment): ClientWelcome {

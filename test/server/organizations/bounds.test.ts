@@ -72,7 +72,7 @@ describe("an organization has a bounded number of", () => {
     const { code, reason } = await api.connectAgent(token.wireBytes, agent);
     expect([code, reason]).toEqual([
       CLOSE.quota_exceeded,
-      "quota_exceeded: An organization can have at most 2000 tunnels at a time.",
+      "quota_exceeded: An organization can have at most 2000 tunnels at a time. [tunnel_limit]",
     ]);
     const { body } = replies.find(({ status }) => status === 201)!;
     await person.delete(`/tunnels/${body.id}`);

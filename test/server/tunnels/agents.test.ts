@@ -144,7 +144,10 @@ describe("an agent is refused with a close code", () => {
     },
     "with a protocol that is too old for the server": {
       protocols: ["underpass.v0"],
-      close: ["unsupported_version", /requires underpass\.v1; upgrade the agent$/],
+      close: [
+        "unsupported_version",
+        /requires underpass\.v1; upgrade the agent \[agent_too_old\]$/,
+      ],
     },
     "without a token": { bearer: () => undefined, close: ["unauthorized", /required/] },
     "with an invalid token": { bearer: () => "%%%", close: ["unauthorized", /unreadable/] },
@@ -172,7 +175,7 @@ describe("an agent is refused with a close code", () => {
     },
     "with a name that the service reserves": {
       query: { port: 1, subdomain: "admin" },
-      close: ["duplicate_name", /reserved/],
+      close: ["duplicate_name", /reserved.* \[name_unavailable\]$/],
     },
     "with a protocol that does not exist": {
       query: { port: 1, protocol: "gopher" },
@@ -181,11 +184,11 @@ describe("an agent is refused with a close code", () => {
     "for a name that its token does not allow": {
       scope: { allowedSubdomains: ["dev-*"] },
       query: { port: 1, subdomain: "prod" },
-      close: ["forbidden", /dev-\*/],
+      close: ["forbidden", /dev-\* \[name_not_allowed\]$/],
     },
     "for a project that does not exist": {
       query: { port: 1, subdomain: "a", project: "nowhere" },
-      close: ["forbidden", /the project does not exist/],
+      close: ["forbidden", /the project does not exist \[project_not_found\]$/],
     },
   };
 

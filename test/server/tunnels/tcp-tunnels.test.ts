@@ -198,20 +198,21 @@ describe("an agent of a TCP tunnel", () => {
     const refusedAttempt = await connect(wireBytes, { subdomain: newName(), remote_port: second });
     expect(pickClose(refusedAttempt)).toEqual({
       code: CLOSE.duplicate_name,
-      reason: `duplicate_name: port ${second} is taken by ${subdomain}`,
+      reason: `duplicate_name: port ${second} is taken by ${subdomain} [port_of_own_tunnel]`,
     });
     // Only a token that may serve the tunnel is told its name.
     const other = newName();
     const restricted = await mintToken(owner, { allowedSubdomains: [other] });
     const query = { subdomain: other, remote_port: second };
-    expect((await connect(restricted.wireBytes, query)).reason).toMatch(/ is taken$/);
+    const { reason } = await connect(restricted.wireBytes, query);
+    expect(reason).toMatch(/ is taken \[port_taken\]$/);
     const outside = await connect(wireBytes, { subdomain: newName(), remote_port: 80 });
     expect(outside.code).toBe(CLOSE.invalid_request);
     expect(outside.reason).toMatch(OUTSIDE_RANGE);
     expect(outside.reason).toMatch(/^invalid_request: port 80 is not /);
     // A tunnel stays at its relay.
     const unmoved = await connect(wireBytes, { subdomain, remote_port: 80 });
-    expect(unmoved.reason).toMatch(/port range of the relay: 40001 to \d+$/);
+    expect(unmoved.reason).toMatch(/port range of the relay: 40001 to \d+ \[port_out_of_range\]$/);
     moved.close();
   });
 
@@ -296,11 +297,11 @@ describe("an agent of a TCP tunnel", () => {
     await create({ subdomain: tcp });
     expect(pickClose(await connect(wireBytes, { subdomain: http }))).toEqual({
       code: CLOSE.invalid_request,
-      reason: `invalid_request: ${http} is an HTTP tunnel, not a TCP tunnel`,
+      reason: `invalid_request: ${http} is an HTTP tunnel, not a TCP tunnel [wrong_protocol]`,
     });
     expect(pickClose(await api.connectAgent(wireBytes, { port: 1, subdomain: tcp }))).toEqual({
       code: CLOSE.invalid_request,
-      reason: `invalid_request: ${tcp} is a TCP tunnel, not an HTTP tunnel`,
+      reason: `invalid_request: ${tcp} is a TCP tunnel, not an HTTP tunnel [wrong_protocol]`,
     });
   });
 

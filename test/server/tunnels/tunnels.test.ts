@@ -144,7 +144,7 @@ describe("deleting", () => {
     const { wireBytes } = await mintToken(stranger);
     expect(await api.connectAgent(wireBytes, { port: 1, subdomain: "freed" })).toMatchObject({
       code: CLOSE.duplicate_name,
-      reason: `duplicate_name: free from ${freeAt} on: another organization used freed`,
+      reason: `duplicate_name: free from ${freeAt} on: another organization used freed [name_unavailable]`,
     });
     expect(await stranger.post("/reserved-subdomains", { subdomain: "freed" })).toMatchObject({
       status: 409,

@@ -9,7 +9,8 @@ import WebSocket from "ws";
 import { getErrorMessage } from "../../../agent/error-message.ts";
 import { describeOriginError } from "../../../agent/origin/origin-error.ts";
 import { formatRejection } from "../../../agent/output/output.ts";
-import { CLOSE, shouldReconnect } from "../../../protocol/wire/close-codes.ts";
+import { CLOSE, shouldReconnect, type CloseName } from "../../../protocol/wire/close-codes.ts";
+import { parseCloseReason } from "../../../protocol/wire/close-reason.ts";
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -58,12 +59,14 @@ test("a server that does not speak TLS", async () => {
   expect(await getSocketError(`wss://127.0.0.1:${port}`)).toContain("does not speak TLS");
 });
 
-test("a server that answers a WebSocket with a status", async () => {
-  const server = createHttpServer((_, response) => response.writeHead(404).end());
-  server.on("upgrade", (_, socket) => socket.end("HTTP/1.1 404 No\r\n\r\n"));
-  expect(await getSocketError(`ws://127.0.0.1:${await listen(server)}`)).toContain(
-    "the server answered 404 instead of opening a WebSocket",
-  );
+test.each([
+  [404, "the server answered 404 instead of opening a WebSocket; check the address"],
+  [503, "the server is not available now: it may be restarting (HTTP 503)"],
+])("a server that answers a WebSocket with the status %i", async (status, expected) => {
+  const server = createHttpServer((_, response) => response.writeHead(status).end());
+  server.on("upgrade", (_, socket) => socket.end(`HTTP/1.1 ${status} No\r\n\r\n`));
+  const port = await listen(server);
+  expect(await getSocketError(`ws://127.0.0.1:${port}`)).toContain(expected);
 });
 
 test("a file that does not exist, and a directory", async () => {
@@ -117,53 +120,43 @@ test("each reason that ends a tunnel's agent says what to do next", () => {
     ([reason]) => !formatRejection({ reason, message: "it was rejected" }).includes("\n"),
   );
   // The advice about a token depends on where the agent has it from. Only private networks are deleted, and `underpass vpn` has
-  // advice of its own.
-  expect(withoutAdvice.map(([reason]) => reason)).toEqual(["unauthorized", "network_deleted"]);
+  // advice of its own. The message about versions says which side is too old.
+  expect(withoutAdvice.map(([reason]) => reason)).toEqual([
+    "unauthorized",
+    "network_deleted",
+    "unsupported_version",
+  ]);
 });
 
+/** What the user of `underpass http` or `tcp` reads below the sentence of this close reason. */
+function getAdvice(reason: string): string | undefined {
+  const [name] = reason.split(":") as [CloseName];
+  const { message, subcode } = parseCloseReason(CLOSE[name], reason);
+  return formatRejection({ reason: name, message, subcode }).split("\n")[1];
+}
+
 test.each([
-  [
-    "duplicate_name",
-    "admin is reserved for the service",
-    "Choose another name with --subdomain or --url.",
-  ],
-  ["duplicate_name", "an agent with another token serves shop", "or stop the other agent."],
-  [
-    "duplicate_name",
-    "a pool of agents serves this tunnel; start this agent with --pool too",
-    "or stop the other agents.",
-  ],
-  [
-    "invalid_request",
-    "port 80 is not in the port range of the relay: 40001 to 40100",
-    "Choose another port with --remote-port",
-  ],
-  ["domain_not_found", "shop.example is not claimed", "Add the domain in the dashboard"],
-  ["duplicate_name", "port 40001 is taken", "Choose another port with --remote-port"],
-  ["duplicate_name", "port 40001 is taken by db", "To serve that tunnel again, name it"],
-  ["invalid_request", "db is a TCP tunnel, not an HTTP tunnel", "Choose another name"],
-  ["invalid_request", "the tunnel is an HTTP tunnel, not a TCP tunnel", "Open its URL"],
-  ["quota_exceeded", "the token's tunnel quota is used up", "Stop another tunnel of this token"],
-  ["quota_exceeded", "16 agents serve this tunnel already", "Stop another agent of the pool"],
-  [
-    "quota_exceeded",
-    "An organization can have at most 2000 tunnels at a time.",
-    "underpass tunnels delete NAME",
-  ],
-  [
-    "quota_exceeded",
-    "An organization can make at most 10000 changes of the kind tunnel_created in 24 hours.",
-    "Run the command again later",
-  ],
-  [
-    "quota_exceeded",
-    "the organization already has its share of the relay's ports",
-    "Use a TCP tunnel that has a port already",
-  ],
-  ["forbidden", "the project does not exist", "Correct --project"],
-  ["forbidden", "the token allows only ci-*", "Choose such a name with --subdomain"],
-])("the advice about %s fits: %s", (reason, message, advice) => {
-  const [, second] = formatRejection({ reason, message }).split("\n");
-  expect(second).toContain(advice);
-  expect(second!.includes("stop the other agent")).toBe(advice.includes("stop the other agent"));
+  ["duplicate_name: api is taken [name_unavailable]", "Choose another name with --subdomain"],
+  ["duplicate_name: an agent with another token serves shop", "or stop the other agent."],
+  ["duplicate_name: port 40001 is taken [port_taken]", "Choose another port with --remote-port"],
+  ["quota_exceeded: the token's tunnel quota is used up", "Stop another tunnel of this token"],
+  ["quota_exceeded: 16 agents serve this tunnel [pool_full]", "Stop another agent of the pool"],
+  ["forbidden: the project does not exist [project_not_found]", "Correct --project"],
+  ["unsupported_version: the agent is too old [agent_too_old]", "Update the agent"],
+])("the advice is that of the subcode, or else of the reason: %s", (reason, advice) => {
+  expect(getAdvice(reason)).toContain(advice);
+});
+
+test("the sentence of a server does not decide the advice", () => {
+  for (const sentence of ["port 40001 is taken", "16 agents serve this tunnel already"]) {
+    expect(getAdvice(`duplicate_name: ${sentence}`)).toContain("or stop the other agent.");
+  }
+});
+
+test("a subcode of a newer server is not shown, and gets the advice of its reason", () => {
+  for (const subcode of ["not_known_yet", "constructor"]) {
+    const reason = `forbidden: a new rule [${subcode}]`;
+    expect(getAdvice(reason)).toBe(getAdvice("forbidden: a new rule"));
+    expect(parseCloseReason(CLOSE.forbidden, reason).message).toBe("a new rule");
+  }
 });

@@ -72,7 +72,7 @@ test.each([
   [null, "this server requires the subprotocol underpass-relay.v1"],
   [
     "underpass-relay.v0",
-    "the agent is too old: this server requires underpass-relay.v1; upgrade the agent",
+    "the agent is too old: this server requires underpass-relay.v1; upgrade the agent [agent_too_old]",
   ],
   [
     "underpass-relay.v2",

@@ -43,7 +43,7 @@ import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import { LimitReachedError } from "../../store/bounds.ts";
 import { planLacksPassword, prepareGates } from "./agent-gates.ts";
 import { resolveRequestedTunnel, toDomainRefusal } from "./agent-hosts.ts";
-import { ConnectionRefusedError, describeOutside, toTokenRefusal } from "./refusals.ts";
+import { ConnectionRefusedError, describeOutside, toRefusal, toTokenRefusal } from "./refusals.ts";
 
 export async function admitAgent(env: Env, request: AgentRequest): Promise<AgentVerdict> {
   try {
@@ -62,10 +62,11 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
   } catch (error) {
     if (error instanceof UndeliveredError)
       return { refusal: "internal", message: "the tunnel's gates are not in force yet" };
-    if (error instanceof ConnectionRefusedError)
-      return { refusal: error.closeName, message: error.message };
-    if (error instanceof LimitReachedError)
-      return { refusal: "quota_exceeded", message: error.message };
+    if (error instanceof ConnectionRefusedError) return toRefusal(error);
+    if (error instanceof LimitReachedError) {
+      const subcode = error.retryAfterMs === null ? "tunnel_limit" : "daily_limit";
+      return { refusal: "quota_exceeded", message: error.message, subcode };
+    }
     throw error;
   }
 }
@@ -151,7 +152,7 @@ async function register(
     const canTryAgain = refusal === "duplicate_name" || refusal === "domain_in_use";
     if (refusal === "port_taken") throw await explainTakenPort(db, token, query.remote_port!);
     if (!canTryAgain || requested.name !== undefined || tries >= RANDOM_NAME_MAX_TRIES)
-      throw toRefusal(refusal, { config: getConfig(env), label, freeAt, query });
+      throw explainRefusal(refusal, { config: getConfig(env), label, freeAt, query });
   }
 }
 
@@ -163,8 +164,10 @@ async function explainTakenPort(
 ): Promise<ConnectionRefusedError> {
   const name =
     project === null ? await findNameAtPort(db, toUuid(organizationId), port) : undefined;
-  const holder = name !== undefined && isAllowedLabel(allowedSubdomains, name) ? ` by ${name}` : "";
-  return new ConnectionRefusedError("duplicate_name", `port ${port} is taken${holder}`);
+  const message = `port ${port} is taken`;
+  return name !== undefined && isAllowedLabel(allowedSubdomains, name)
+    ? new ConnectionRefusedError("duplicate_name", `${message} by ${name}`, "port_of_own_tunnel")
+    : new ConnectionRefusedError("duplicate_name", message, "port_taken");
 }
 
 function requireAllowedLabel(token: TokenPayload, label: string): void {
@@ -173,10 +176,18 @@ function requireAllowedLabel(token: TokenPayload, label: string): void {
     throw new ConnectionRefusedError("invalid_request", `the name ${labelError}`);
   const reservedError = findReservedLabelError(label);
   if (reservedError !== null)
-    throw new ConnectionRefusedError("duplicate_name", `${label} ${reservedError}`);
+    throw new ConnectionRefusedError(
+      "duplicate_name",
+      `${label} ${reservedError}`,
+      "name_unavailable",
+    );
   if (!isAllowedLabel(token.allowedSubdomains, label)) {
     const patterns = token.allowedSubdomains.join(", ");
-    throw new ConnectionRefusedError("forbidden", `the token allows only ${patterns}`);
+    throw new ConnectionRefusedError(
+      "forbidden",
+      `the token allows only ${patterns}`,
+      "name_not_allowed",
+    );
   }
 }
 
@@ -214,13 +225,13 @@ interface RefusedRegistration {
   query: AgentRequest["query"];
 }
 
-function toRefusal(
+function explainRefusal(
   refusal: Exclude<RegistrationRefusal, "port_taken">,
   { config, label, freeAt, query }: RefusedRegistration,
 ): ConnectionRefusedError {
   if (typeof refusal === "object") {
     const message = `port ${query.remote_port} ${describeOutside(refusal)}`;
-    return new ConnectionRefusedError("invalid_request", message);
+    return new ConnectionRefusedError("invalid_request", message, "port_out_of_range");
   }
   switch (refusal) {
     case "token_unknown":
@@ -229,7 +240,11 @@ function toRefusal(
     case "over_budget":
       return toTokenRefusal(refusal);
     case "project_not_found":
-      return new ConnectionRefusedError("forbidden", "the project does not exist");
+      return new ConnectionRefusedError(
+        "forbidden",
+        "the project does not exist",
+        "project_not_found",
+      );
     case "tunnel_deleted":
       return new ConnectionRefusedError("tunnel_deleted", "the tunnel was deleted");
     case "tunnel_expired":
@@ -242,6 +257,7 @@ function toRefusal(
         freeAt === null
           ? `${label} is taken`
           : `free from ${freeAt.toISOString()} on: another organization used ${label}`,
+        "name_unavailable",
       );
     case "other_protocol":
       return new ConnectionRefusedError(
@@ -249,6 +265,7 @@ function toRefusal(
         query.protocol === "tcp"
           ? `${label} is an HTTP tunnel, not a TCP tunnel`
           : `${label} is a TCP tunnel, not an HTTP tunnel`,
+        "wrong_protocol",
       );
     case "unknown_relay":
     case "no_relay":
@@ -259,6 +276,7 @@ function toRefusal(
       return new ConnectionRefusedError(
         "quota_exceeded",
         "the organization already has its share of the relay's ports",
+        "port_limit",
       );
     case "domain_not_found":
     case "domain_not_verified":

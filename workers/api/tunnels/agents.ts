@@ -4,7 +4,6 @@
  * whether to reconnect.
  */
 import { SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
-import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { AGENT_GATES_HEADER } from "../../../protocol/schemas/tunnels/agent-gates.ts";
 import { AgentConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
@@ -12,7 +11,12 @@ import { log } from "../../../shared/log.ts";
 import { createRouter, documentRoute, type ApiContext } from "../route.ts";
 import { parseAgentGates } from "./agent-gates.ts";
 import { handOver } from "./hand-over.ts";
-import { ConnectionRefusedError, respondWithClose } from "./refusals.ts";
+import {
+  ConnectionRefusedError,
+  fromRefusal,
+  refuseSubprotocol,
+  respondWithClose,
+} from "./refusals.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
@@ -50,10 +54,7 @@ agents.get("/agent/connect", async (c) => {
 async function connectAgent(c: ApiContext): Promise<Response> {
   const offered = getOfferedProtocols(c);
   if (!offered.includes(SUBPROTOCOL)) {
-    throw new ConnectionRefusedError(
-      "unsupported_version",
-      explainSubprotocolMismatch(offered, SUBPROTOCOL),
-    );
+    throw refuseSubprotocol(offered, SUBPROTOCOL);
   }
   const bearer = parseBearerToken(c.req.header("authorization"));
   if (bearer === null) throw new ConnectionRefusedError("unauthorized", "a token is required");
@@ -69,6 +70,6 @@ async function connectAgent(c: ApiContext): Promise<Response> {
   const { address } = c.var;
   const request = { bearer, query: query.data, gates, address };
   const verdict = await c.env.INTERNAL_API.admitAgent(request);
-  if ("refusal" in verdict) throw new ConnectionRefusedError(verdict.refusal, verdict.message);
+  if ("refusal" in verdict) throw fromRefusal(verdict);
   return handOver(c, verdict.admission);
 }

@@ -16,7 +16,7 @@ import {
   type TunnelRefusal,
 } from "../../store/tunnels/tcp-tunnels.ts";
 import { verifyToken } from "./agent-admission.ts";
-import { ConnectionRefusedError, toTokenRefusal } from "./refusals.ts";
+import { ConnectionRefusedError, toRefusal, toTokenRefusal } from "./refusals.ts";
 
 export async function admitClient(
   env: Env,
@@ -29,8 +29,7 @@ export async function admitClient(
     const tokenNonce = toHex(token.nonce);
     return { admission: { tunnelId, localPort, address, tokenNonce, tokenExpiresAtMs } };
   } catch (error) {
-    if (error instanceof ConnectionRefusedError)
-      return { refusal: error.closeName, message: error.message };
+    if (error instanceof ConnectionRefusedError) return toRefusal(error);
     throw error;
   }
 }
@@ -42,7 +41,7 @@ async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promis
   const tunnelName = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
   const db = createDatabase(env, tokenName.orgId);
   const target = await findStreamTarget(db, tokenName, tunnelName);
-  if (typeof target === "string") throw toRefusal(target);
+  if (typeof target === "string") throw explainRefusal(target);
   const { subdomain, projectSlug } = target;
   if (token.project !== null && token.project !== projectSlug) {
     throw new ConnectionRefusedError(
@@ -51,12 +50,16 @@ async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promis
     );
   }
   if (!isAllowedLabel(token.allowedSubdomains, subdomain)) {
-    throw new ConnectionRefusedError("forbidden", "the token does not allow this subdomain");
+    throw new ConnectionRefusedError(
+      "forbidden",
+      "the token does not allow this subdomain",
+      "name_not_allowed",
+    );
   }
   return target;
 }
 
-function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusedError {
+function explainRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusedError {
   switch (refusal) {
     case "token_unknown":
     case "token_revoked":
@@ -72,6 +75,7 @@ function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusedErro
       return new ConnectionRefusedError(
         "invalid_request",
         "the tunnel is an HTTP tunnel, not a TCP tunnel",
+        "wrong_protocol",
       );
     case "tunnel_expired":
       return new ConnectionRefusedError("tunnel_expired", "the tunnel has expired");

@@ -8,13 +8,18 @@ import {
   type ClientAdmission,
 } from "../../../durable-objects/tunnel/admission.ts";
 import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
-import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { ClientConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
 import { createRouter, documentRoute, type ApiContext } from "../route.ts";
-import { ConnectionRefusedError, toConnectionRefusal, respondWithClose } from "./refusals.ts";
+import {
+  ConnectionRefusedError,
+  fromRefusal,
+  refuseSubprotocol,
+  respondWithClose,
+  toConnectionRefusal,
+} from "./refusals.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
@@ -53,10 +58,7 @@ clientStreams.get("/agent/streams", async (c) => {
 async function admit(c: ApiContext): Promise<ClientAdmission> {
   const offered = getOfferedProtocols(c);
   if (!offered.includes(STREAMS_SUBPROTOCOL)) {
-    throw new ConnectionRefusedError(
-      "unsupported_version",
-      explainSubprotocolMismatch(offered, STREAMS_SUBPROTOCOL),
-    );
+    throw refuseSubprotocol(offered, STREAMS_SUBPROTOCOL);
   }
   const bearer = parseBearerToken(c.req.header("authorization"));
   if (bearer === null) throw new ConnectionRefusedError("unauthorized", "a token is required");
@@ -65,7 +67,7 @@ async function admit(c: ApiContext): Promise<ClientAdmission> {
     throw new ConnectionRefusedError("invalid_request", "tunnel: must be an id or a subdomain");
   const { tunnel } = query.data;
   const verdict = await c.env.INTERNAL_API.admitClient({ bearer, tunnel, address: c.var.address });
-  if ("refusal" in verdict) throw new ConnectionRefusedError(verdict.refusal, verdict.message);
+  if ("refusal" in verdict) throw fromRefusal(verdict);
   return verdict.admission;
 }
 

@@ -3,7 +3,6 @@
  * registers no tunnel and stores nothing. Its bytes are bounded for each connection, and its connections for each organization.
  */
 import { PROTOCOL_VERSION, SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
-import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import {
   DIAGNOSTIC_BYTES_MAX,
   DIAGNOSTIC_CONNECTION_MAX_MS,
@@ -32,7 +31,12 @@ import { createRouter, documentRoute, jsonResponse, route, type ApiContext } fro
 import { toToken } from "../tokens/tokens.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 import { verifyToken } from "./agent-admission.ts";
-import { ConnectionRefusedError, respondWithClose, toTokenRefusal } from "./refusals.ts";
+import {
+  ConnectionRefusedError,
+  refuseSubprotocol,
+  respondWithClose,
+  toTokenRefusal,
+} from "./refusals.ts";
 
 /** Limits the diagnostic connections of one organization. */
 const CONNECTION_RULE: TokenBucketConfig = { burst: 20, refillMs: 5_000 };
@@ -78,12 +82,7 @@ diagnostics.get("/agent/diagnostics", async (c) => {
   requireAgentUpgrade(c, "Agents");
   try {
     const offered = getOfferedProtocols(c);
-    if (!offered.includes(SUBPROTOCOL)) {
-      throw new ConnectionRefusedError(
-        "unsupported_version",
-        explainSubprotocolMismatch(offered, SUBPROTOCOL),
-      );
-    }
+    if (!offered.includes(SUBPROTOCOL)) throw refuseSubprotocol(offered, SUBPROTOCOL);
     const { organization } = await findToken(c);
     await limitConnections(c, organization.id);
     return openConnection();

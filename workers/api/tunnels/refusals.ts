@@ -1,22 +1,46 @@
 /** Refusals of agents and of clients of `connect`, which are sent as the code of a WebSocket Close. */
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
+import {
+  formatCloseReason,
+  type CloseRefusal,
+  type CloseSubcode,
+} from "../../../protocol/wire/close-reason.ts";
+import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
-import { CLOSE_REASON_MAX_BYTES } from "../../../protocol/limits.ts";
-import { toUtf8 } from "../../../shared/bytes.ts";
 import type { PortOutsideRanges } from "../../store/networks/relay-ports.ts";
 import type { TokenRefusal } from "../../store/tunnels/tcp-tunnels.ts";
 import type { ApiContext } from "../route.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 
-/** Ends the attempt with a Close, whose reason is the code's name and the message. */
+/** Ends the attempt with a Close, whose reason is the code's name, the message and the subcode. */
 export class ConnectionRefusedError extends Error {
   override name = "ConnectionRefusedError";
   readonly closeName: CloseName;
+  readonly subcode: CloseSubcode | undefined;
 
-  constructor(closeName: CloseName, message: string) {
+  constructor(closeName: CloseName, message: string, subcode?: CloseSubcode) {
     super(message);
     this.closeName = closeName;
+    this.subcode = subcode;
   }
+}
+
+/** The error, as `InternalApi` returns it. */
+export function toRefusal({ closeName, message, subcode }: ConnectionRefusedError): CloseRefusal {
+  return { refusal: closeName, message, subcode };
+}
+
+export function fromRefusal({ refusal, message, subcode }: CloseRefusal): ConnectionRefusedError {
+  return new ConnectionRefusedError(refusal, message, subcode);
+}
+
+/** @param accepted the only subprotocol that the server accepts of this client. */
+export function refuseSubprotocol(
+  offered: readonly string[],
+  accepted: string,
+): ConnectionRefusedError {
+  const { message, subcode } = explainSubprotocolMismatch(offered, accepted);
+  return new ConnectionRefusedError("unsupported_version", message, subcode);
 }
 
 /** For a genuine token that may not be used now. */
@@ -27,7 +51,11 @@ export function toTokenRefusal(refusal: TokenRefusal): ConnectionRefusedError {
     case "token_revoked":
       return new ConnectionRefusedError("unauthorized", "the token was revoked");
     case "organization_not_approved":
-      return new ConnectionRefusedError("forbidden", "the organization is waiting for approval");
+      return new ConnectionRefusedError(
+        "forbidden",
+        "the organization is waiting for approval",
+        "organization_not_approved",
+      );
     case "over_budget":
       return new ConnectionRefusedError(
         "BUDGET_EXCEEDED",
@@ -56,6 +84,7 @@ export function toConnectionRefusal({ headers, status }: Response): ConnectionRe
       return new ConnectionRefusedError(
         "forbidden",
         "your address is not on the tunnel's IP allowlist",
+        "address_not_allowed",
       );
     case "rate_limited":
       return new ConnectionRefusedError(
@@ -74,23 +103,16 @@ export function toConnectionRefusal({ headers, status }: Response): ConnectionRe
  */
 export function respondWithClose(
   c: ApiContext,
-  { closeName, message }: ConnectionRefusedError,
+  { closeName, message, subcode }: ConnectionRefusedError,
   spoken: string,
 ): Response {
   c.set("refusal", closeName);
   const { 0: client, 1: server } = new WebSocketPair();
   server.accept();
-  server.close(CLOSE[closeName], truncateUtf8(`${closeName}: ${message}`, CLOSE_REASON_MAX_BYTES));
+  server.close(CLOSE[closeName], formatCloseReason(closeName, message, subcode));
   // A client that offers another subprotocol reads the Close only if the response names one that it offered.
   const offered = getOfferedProtocols(c);
   const granted = offered.includes(spoken) ? spoken : offered[0];
   const headers = granted === undefined ? undefined : { "Sec-WebSocket-Protocol": granted };
   return new Response(null, { status: 101, webSocket: client, headers });
-}
-
-function truncateUtf8(text: string, maxBytes: number): string {
-  const bytes = toUtf8(text);
-  if (bytes.byteLength <= maxBytes) return text;
-  // A character that was cut decodes to U+FFFD, which has three bytes: drop it.
-  return new TextDecoder().decode(bytes.subarray(0, maxBytes)).replace(/\uFFFD+$/, "");
 }

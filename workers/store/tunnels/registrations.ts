@@ -98,15 +98,15 @@ export interface RegisteredTunnel {
   ttlLimit?: TtlLimit | undefined;
 }
 
-export type Registration =
-  | RegisteredTunnel
-  | {
-      refusal: RegistrationRefusal;
-      /** For `duplicate_name`: when the name is free, if it is not in use any more. */
-      freeAt?: Date | null;
-      /** Tunnels whose rows caused the refusal and may be stale: their objects have the current status. */
-      staleTunnelIds: string[];
-    };
+interface Refused {
+  refusal: RegistrationRefusal;
+  /** For `duplicate_name`: when the name is free, if it is not in use any more. */
+  freeAt?: Date | null;
+  /** Tunnels whose rows caused the refusal and may be stale: their objects have the current status. */
+  staleTunnelIds: string[];
+}
+
+export type Registration = RegisteredTunnel | Refused;
 
 /**
  * Finds or creates the tunnel, and marks it as connected in the same transaction: of two agents that ask for the last
@@ -120,6 +120,35 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
 }
 
 async function register(change: UnitOfWork, request: RegistrationRequest): Promise<Registration> {
+  const permit = await lockAndCheck(change, request);
+  if ("refusal" in permit) return permit;
+  const { token } = permit;
+  const actor = toActor(request, token);
+  const saved = await saveTunnel(change, actor, permit, request);
+  if ("freeAt" in saved) return change.rollback({ ...refuse("duplicate_name"), ...saved });
+  const configured = isHttpProtocol(request.protocol)
+    ? await applyHttpSettings(change, actor, saved.tunnel, permit.plan, request)
+    : await applyTcpSettings(change, actor, saved.tunnel, request);
+  if (typeof configured === "string" || isPortRefusal(configured))
+    return change.rollback(refuse(configured));
+  return { tunnel: configured, plan: token.plan, ttlLimit: saved.ttlLimit };
+}
+
+/** What a registration has locked, and may go on with. */
+interface Permit {
+  /** null when the agent asks for no gates. */
+  plan: PlanState | null;
+  token: LockedToken;
+  projectId: string;
+  /** The tunnel that has the name. */
+  existing: TunnelRow | null;
+}
+
+/** Locks in the order of all other changes: the organization, the project, the token, the tunnel. */
+async function lockAndCheck(
+  change: UnitOfWork,
+  request: RegistrationRequest,
+): Promise<Permit | Refused> {
   const { tx } = change;
   // A change of the plan locks the organization before its tunnels too.
   const plan = hasGates(request) ? await lockPlan(tx, request.orgId) : null;
@@ -149,21 +178,39 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   }
 
   if (existing && existing.projectId !== projectId) return refuse("duplicate_name");
-  const isHttp = isHttpProtocol(request.protocol);
-  if (existing && isHttpProtocol(existing.protocol) !== isHttp) return refuse("other_protocol");
-  if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
+  if (existing && isHttpProtocol(existing.protocol) !== isHttpProtocol(request.protocol))
+    return refuse("other_protocol");
+  if (existing?.agentConnected && existing.connectedTokenId !== token.id)
     return refuse("served_by_another", [existing]);
-  }
+  return { plan, token, projectId, existing };
+}
+
+function toActor(
+  { orgId, tokenNonce: agentNonce, ip }: RegistrationRequest,
+  { createdBy: userId }: LockedToken,
+): OrganizationActor {
+  return { orgId, userId, agentNonce, ip };
+}
+
+/**
+ * Marks the tunnel as connected, or creates it.
+ * @returns when the name is free, if it belonged to another organization until recently.
+ */
+async function saveTunnel(
+  change: UnitOfWork,
+  actor: OrganizationActor,
+  { token, projectId, existing }: Permit,
+  request: RegistrationRequest,
+): Promise<{ tunnel: TunnelRow; ttlLimit: TtlLimit | undefined } | { freeAt: Date | null }> {
+  const { name, label, ttlSeconds } = request;
   const now = new Date();
   const expiry = {
-    expiresAt: getTunnelExpiry(token.plan, request.ttlSeconds, now),
-    requestedExpiresAt: getRequestedExpiry(request.ttlSeconds, now),
+    expiresAt: getTunnelExpiry(token.plan, ttlSeconds, now),
+    requestedExpiresAt: getRequestedExpiry(ttlSeconds, now),
   };
-  const { orgId, tokenNonce: agentNonce, ip, name, label, ttlSeconds } = request;
-  const actor = { orgId, userId: token.createdBy, agentNonce, ip };
   const served = getServedColumns(request, token.id);
   const tunnel = existing
-    ? await updateTunnel(tx, existing, {
+    ? await updateTunnel(change.tx, existing, {
         ...served,
         // A reconnecting agent can bring the expiry forward, but not postpone it.
         ...(ttlSeconds !== undefined && {
@@ -172,20 +219,8 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
         }),
       })
     : await insertTunnel(change, actor, { name, label, projectId, ...served, ...expiry });
-  if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
-  const ttlLimit = findTtlLimit(tunnel, expiry, ttlSeconds);
-
-  if (isHttp) {
-    const changed = await applyHttpSettings(change, actor, tunnel, plan, request);
-    if (typeof changed === "string") return change.rollback(refuse(changed));
-    return { tunnel: { ...changed, relayHost: null }, plan: token.plan, ttlLimit };
-  }
-  await updateAllowedCidrs(change, actor, tunnel, request);
-  const withPort = request.isPrivate
-    ? await releaseTunnelPort(change, tunnel)
-    : await reserveTunnelPort(change, tunnel, { port: request.remotePort });
-  if (isPortRefusal(withPort)) return change.rollback(refuse(withPort));
-  return { tunnel: withPort, plan: token.plan, ttlLimit };
+  if ("freeAt" in tunnel) return tunnel;
+  return { tunnel, ttlLimit: findTtlLimit(tunnel, expiry, ttlSeconds) };
 }
 
 type Expiry = Pick<TunnelRow, "expiresAt" | "requestedExpiresAt">;
@@ -237,13 +272,27 @@ async function applyHttpSettings(
   tunnel: TunnelRow,
   plan: PlanState | null,
   request: RegistrationRequest,
-): Promise<TunnelRow | DomainRefusal> {
-  if (request.resumeTunnelId === tunnel.id) return tunnel;
+): Promise<TunnelWithRelay | DomainRefusal> {
+  if (request.resumeTunnelId === tunnel.id) return { ...tunnel, relayHost: null };
   if (request.domain !== null) {
     const bound = await bindDomainOfAgent(change, actor, request.domain, tunnel.id);
     if (bound !== "bound") return bound;
   }
-  return plan ? setAgentGates(change, actor, tunnel, plan, request.gates) : tunnel;
+  const changed = plan ? await setAgentGates(change, actor, tunnel, plan, request.gates) : tunnel;
+  return { ...changed, relayHost: null };
+}
+
+/** Sets the allowlist that the agent asks for, and reserves or releases the public port. */
+async function applyTcpSettings(
+  change: UnitOfWork,
+  actor: OrganizationActor,
+  tunnel: TunnelRow,
+  request: RegistrationRequest,
+): Promise<TunnelWithRelay | PortRefusal> {
+  await updateAllowedCidrs(change, actor, tunnel, request);
+  return request.isPrivate
+    ? releaseTunnelPort(change, tunnel)
+    : reserveTunnelPort(change, tunnel, { port: request.remotePort });
 }
 
 /** A reconnecting agent does not overwrite the allowlist, which may have been changed since it first connected. */
@@ -266,9 +315,11 @@ async function updateAllowedCidrs(
   enqueueSettings(change, row!);
 }
 
-function refuse(refusal: RegistrationRefusal, stale: { id: string }[] = []): Registration {
+function refuse(refusal: RegistrationRefusal, stale: { id: string }[] = []): Refused {
   return { refusal, staleTunnelIds: stale.map(({ id }) => id) };
 }
+
+type LockedToken = Exclude<Awaited<ReturnType<typeof lockToken>>, string>;
 
 /** Locks the token, so that registrations with it wait for each other. */
 async function lockToken({ tx }: UnitOfWork, { orgId, tokenNonce }: RegistrationRequest) {

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
+import { formatCloseReason, type CloseSubcode } from "../../../../protocol/wire/close-reason.ts";
 import { FLAG, FRAME, FrameWriter, SUBPROTOCOL } from "../../../../protocol/wire/frames.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
@@ -86,7 +87,10 @@ describe("this agent with a server of an earlier version, which has no capabilit
 
 describe("this server tells an agent of another version of the protocol which side to upgrade:", () => {
   test.each([
-    [0, "the agent is too old: this server requires underpass.v1; upgrade the agent"],
+    [
+      0,
+      "the agent is too old: this server requires underpass.v1; upgrade the agent [agent_too_old]",
+    ],
     [2, "the server is too old for this agent: it requires underpass.v1; upgrade the server"],
   ])("version %i", async (protocol, explanation) => {
     const { wireBytes } = await mintToken(await api.owner());
@@ -139,9 +143,12 @@ describe("a server that refuses the agent's version ends the command with 1 and 
   const TOO_OLD = "the agent is too old: this server requires underpass.v2; upgrade the agent";
   const TOO_NEW =
     "the server is too old for this agent: it requires underpass.v0; upgrade the server";
-  const refuse = (reason: string) =>
+  const refuse = (message: string, subcode?: CloseSubcode) =>
     startOtherServer((socket) =>
-      socket.close(CLOSE.unsupported_version, `unsupported_version: ${reason}`),
+      socket.close(
+        CLOSE.unsupported_version,
+        formatCloseReason("unsupported_version", message, subcode),
+      ),
     );
 
   test.each([
@@ -149,7 +156,7 @@ describe("a server that refuses the agent's version ends the command with 1 and 
     ["tcp", TCP],
     ["connect", CONNECT],
   ])("%s", async (_, args) => {
-    await using newer = await refuse(TOO_OLD);
+    await using newer = await refuse(TOO_OLD, "agent_too_old");
     await using older = await refuse(TOO_NEW);
     const ends = [newer, older].map(({ url }) => runWith(url, args, AGENT_COMMAND));
     expect(await Promise.all(ends)).toEqual([
@@ -159,7 +166,7 @@ describe("a server that refuses the agent's version ends the command with 1 and 
   });
 
   test("http of the last release", async () => {
-    await using newer = await refuse(TOO_OLD);
+    await using newer = await refuse(TOO_OLD, "agent_too_old");
     const [code, printed] = await runWith(newer.url, ["http", "3000"], command);
     expect([code, printed]).toEqual([1, expect.stringContaining(TOO_OLD)]);
   });

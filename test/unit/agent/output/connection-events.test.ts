@@ -1,10 +1,21 @@
 import { EventEmitter } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { printConnectionLines } from "../../../../agent/output/connection-events.ts";
+import {
+  createRetryPrinter,
+  printConnectionLines,
+} from "../../../../agent/output/connection-events.ts";
 import { FailedAttempts } from "../../../../agent/output/failed-attempts.ts";
+import { printWebhooksLines } from "../../../../agent/output/webhooks.ts";
+import { RetryableError } from "../../../../agent/service-api.ts";
+import { retryWhileUnreachable } from "../../../../agent/vpn/server/retry-setup.ts";
+import type { Forwarder } from "../../../../agent/webhooks/forwarder.ts";
+import { HOUR_MS } from "../../../../shared/time.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: 0 }));
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 /** Prints what happens to a connection. @returns the printed lines of a level. */
 function printLines() {
@@ -43,6 +54,37 @@ test.each(["ready", "reconnected"])("%s begins a new count of failed attempts", 
   connection.emit(event);
   failEachSecond(connection, 10);
   expect(getLines("warn")).toEqual(Array(4).fill("no connection: refused; next attempt in 1.0 s"));
+});
+
+test("the setup of a network's server prints as few of its failed attempts", async () => {
+  const lines: string[] = [];
+  const setUp = () =>
+    Date.now() < 8 * HOUR_MS
+      ? Promise.reject(new RetryableError("refused"))
+      : Promise.resolve("done");
+  const printRetry = createRetryPrinter((level, text) => level === "warn" && lines.push(text));
+  const { signal } = new AbortController();
+  const result = await retryWhileUnreachable(setUp, printRetry, signal, (ms) => {
+    vi.setSystemTime(Date.now() + ms);
+    return Promise.resolve();
+  });
+  expect(result).toBe("done");
+  expect(lines).toHaveLength(14);
+  expect(lines[2]).toMatch(/^no connection: refused; \d+ attempts failed, next attempt in /);
+});
+
+test("a webhook that nothing listens for is printed as rarely, and its delivery at once", () => {
+  const output = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  const forwarder = new EventEmitter() as never as Forwarder;
+  printWebhooksLines(forwarder, "http://localhost:3000", "warn");
+  const attempt = { id: "1", receivedAt: "now", status: null, durationMs: 1, isUnsent: true };
+  for (let at = 1; at <= 8 * 120; at += 1) {
+    forwarder.emit("attempt", { ...attempt, attempt: at, outcome: "retrying", problem: "refused" });
+    vi.setSystemTime(Date.now() + 30_000);
+  }
+  expect(output).toHaveBeenCalledTimes(14);
+  forwarder.emit("attempt", { ...attempt, attempt: 961, outcome: "put_aside" });
+  expect(output).toHaveBeenCalledTimes(15);
 });
 
 test("reasons that alternate are printed as rarely as one reason", () => {

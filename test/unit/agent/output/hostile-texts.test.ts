@@ -43,7 +43,7 @@ function createSource<Source>(more: object = {}): EventEmitter & Source {
 const url = `http://shop.example/${HOSTILE}`;
 const visit = { method: HOSTILE, path: HOSTILE, status: 200, durationMs: 1, requestId: HOSTILE };
 const target = { origin: "http://localhost:3000" } as never;
-const rejection = new RejectionError(HOSTILE, HOSTILE, HOSTILE);
+const rejection = new RejectionError(HOSTILE, HOSTILE, { subcode: HOSTILE, renewal: HOSTILE });
 const device = { name: HOSTILE, assigned_ip: HOSTILE } as never;
 const capture = { ...visit, timestamp: HOSTILE, request_size: 1, response_size: 1, error: HOSTILE };
 

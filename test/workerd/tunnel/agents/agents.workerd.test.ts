@@ -290,6 +290,16 @@ describe("a tunnel", () => {
     expect((await agent.closed).code).toBe(CLOSE.going_away);
   });
 
+  test("tells the visitors of WebSockets that the server restarts", async () => {
+    const tunnel = new LiveTunnel();
+    const { socket } = await tunnel.visitorSocket(await tunnel.agent());
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const drained = tunnel.stub.drain();
+    vi.setSystemTime(Date.now() + DRAIN_TIMEOUT_MS);
+    await drained;
+    expect(await socket.closed).toEqual({ code: 1012, reason: "the server is restarting" });
+  });
+
   test("waits at most ten seconds for a response that does not end", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();

@@ -79,7 +79,7 @@ describe("agents that ask for a pool", () => {
     for (let at = 1; at < POOL_AGENTS_MAX; at++) await tunnel.agent({}, toHello());
     expect(await refuse(tunnel, toHello())).toEqual({
       code: CLOSE.quota_exceeded,
-      reason: `quota_exceeded: ${POOL_AGENTS_MAX} agents serve this tunnel already`,
+      reason: `quota_exceeded: ${POOL_AGENTS_MAX} agents serve this tunnel already [pool_full]`,
     });
     await tunnel.agent({}, toHello({ instance }));
     expect((await first.closed).code).toBe(CLOSE.replaced);

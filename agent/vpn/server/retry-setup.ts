@@ -1,0 +1,27 @@
+/** Repeats the setup of a network's server until the API answers: this machine may start before its own network is up. */
+import { setTimeout as delay } from "node:timers/promises";
+import { getBackOffMs } from "../../back-off.ts";
+import { getErrorMessage } from "../../error-message.ts";
+import { RetryableError } from "../../service-api.ts";
+
+/**
+ * @param attempt can be repeated.
+ * @param onRetry is told why an attempt failed, and in how many milliseconds the next one follows.
+ */
+export async function retryWhileUnreachable<Result>(
+  attempt: () => Promise<Result>,
+  onRetry: (reason: string, inMs: number) => void,
+  signal: AbortSignal,
+  wait: (ms: number) => Promise<unknown> = (ms) => delay(ms, undefined, { signal }),
+): Promise<Result> {
+  for (let failures = 0; ; failures += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof RetryableError) || signal.aborted) throw error;
+      const inMs = getBackOffMs(failures);
+      onRetry(getErrorMessage(error), inMs);
+      await wait(inMs);
+    }
+  }
+}
