@@ -5,14 +5,14 @@ import type { IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createTemporaryDir } from "../harness/directories.ts";
+import { createTemporaryDir } from "../../harness/directories.ts";
 import {
   startCertificateAuthority,
   type CertificateAuthority,
-} from "../harness/fakes/certificate-authority.ts";
-import { reservePorts } from "../harness/ports.ts";
-import { startApi, type Person, type TestApi } from "../harness/server/api.ts";
-import { WAIT_OPTIONS } from "../harness/timeouts.ts";
+} from "../../harness/fakes/certificate-authority.ts";
+import { reservePorts } from "../../harness/ports.ts";
+import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 let httpsPort: number;
 let authority: CertificateAuthority;
