@@ -11,6 +11,7 @@ import { addHeaders } from "./added-headers.ts";
 import { HostHeader } from "./host-header.ts";
 import type { StoredRequests } from "./stored-requests.ts";
 import type { OriginOptions } from "./origin-options.ts";
+import { completePausedResponse } from "./paused-response.ts";
 import { describeNotListening } from "./origin-error.ts";
 import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "./target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
@@ -202,6 +203,7 @@ function buildOriginConnector(target: Target, insecureUpstream: boolean): buildC
     connect(options, (...[error, socket]) => {
       if (error) return callback(error, null);
       readAfterFailedWrites(socket);
+      completePausedResponse(socket);
       callback(null, socket);
     });
 }
