@@ -88,12 +88,12 @@ const DIRECTORY_SHARDS = "1";
 export function buildWorkerBindings(
   settings: ServerSettings,
   { secrets, gateway, setup }: BackendServices,
-  port: number,
+  publicPort: number,
 ): Record<string, string> {
   return {
     ...settings.worker,
     DIRECTORY_SHARDS,
-    PUBLIC_PORT: String(settings.publicPort ?? port),
+    PUBLIC_PORT: String(publicPort),
     ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
     JWT_PRIVATE_KEY: secrets.JWT_PRIVATE_KEY,
     TOKEN_SIGNING_KEY: secrets.TOKEN_SIGNING_KEY,

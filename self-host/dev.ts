@@ -24,7 +24,7 @@ async function main(): Promise<number> {
   const backend = await startBackendServices(settings, log, cleanup, "port");
   const port = await findUsablePort(settings.host, settings.port);
   const bindings = {
-    ...buildWorkerBindings(settings, backend, port),
+    ...buildWorkerBindings(settings, backend, settings.publicPort ?? port),
     GATEWAY_URL: `http://${backend.gateway.address}`,
   };
   // In a file, because every user of the machine can read the arguments of a process.

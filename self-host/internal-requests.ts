@@ -23,6 +23,19 @@ export async function sendRequest(options: RequestOptions, maxMs: number): Promi
   await requestText(options, maxMs);
 }
 
+/** @returns the status of the response. */
+export function requestStatus(options: RequestOptions, maxMs: number): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  request({ ...options, agent: false, signal: AbortSignal.timeout(maxMs) }, (response) => {
+    response.resume();
+    response.on("error", reject);
+    response.on("end", () => resolve(response.statusCode ?? 0));
+  })
+    .on("error", reject)
+    .end();
+  return promise;
+}
+
 /** @returns the body of a successful response. Rejects for every other one, and for one that is too large. */
 export function requestText(options: RequestOptions, maxMs: number): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();

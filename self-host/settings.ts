@@ -37,6 +37,7 @@ const count = wholeNumber(1, 1_000_000);
 const secret = (minChars: number) =>
   z.string().min(minChars, `must have at least ${minChars} characters`);
 const METRICS_TOKEN_MIN_CHARS = 32;
+const LETS_ENCRYPT_DIRECTORY = "https://acme-v02.api.letsencrypt.org/directory";
 const MEGABYTE = 1_000_000;
 
 /** Settings that only this process uses, and the Worker does not get. */
@@ -44,6 +45,18 @@ const ServerOnlySettings = z.object({
   HOST: RelayHost.default("127.0.0.1"),
   /** 0: any free port. */
   PORT: wholeNumber(0, 65_535).default(8787),
+  /** undefined: only plain HTTP. 0: any free port. */
+  HTTPS_PORT: wholeNumber(0, 65_535).optional(),
+  /** undefined: all addresses. */
+  HTTPS_HOST: RelayHost.optional(),
+  HTTPS_CERTIFICATE_FILE: text.optional(),
+  HTTPS_KEY_FILE: text.optional(),
+  /** Certificates for hosts that the one in the file is not for. */
+  ACME: z.enum(["on", "off"]).default("off"),
+  ACME_EMAIL: z.email().optional(),
+  ACME_DIRECTORY_URL: url(/^https?$/, "https://").default(LETS_ENCRYPT_DIRECTORY),
+  /** Redirects to HTTPS. undefined: no port does. 0: any free port. */
+  HTTP_REDIRECT_PORT: wholeNumber(0, 65_535).optional(),
   DATA_DIR: text.default(".underpass"),
   /** undefined: by the size of the disk. 0: none. */
   DISK_RESERVE_MB: wholeNumber(0, 1_000_000_000).optional(),
@@ -99,9 +112,23 @@ export interface LocalRelaySettings {
   url: string | undefined;
 }
 
+export interface HttpsServerSettings {
+  /** undefined: all addresses. */
+  host: string | undefined;
+  port: number;
+  /** Where plain HTTP is redirected to HTTPS; undefined: nowhere. */
+  redirectPort: number | undefined;
+  /** Both absolute. undefined: all certificates are issued by ACME. */
+  files: { certificateFile: string; keyFile: string } | undefined;
+  /** undefined: only the certificate in the files is used. */
+  acme: { directoryUrl: string; email: string | null } | undefined;
+}
+
 export interface ServerSettings {
   host: string;
   port: number;
+  /** undefined: the server itself speaks plain HTTP only. */
+  https: HttpsServerSettings | undefined;
   /** Absolute. */
   dataDir: string;
   /** Free space below which nothing takes up more of the disk that can do without; undefined: by the size of the disk. */
@@ -117,7 +144,7 @@ export interface ServerSettings {
   apiHosts: string[];
   serviceDomain: string;
   publicScheme: string;
-  /** undefined: the port that the server listens on. */
+  /** undefined: the port that the server listens on, for HTTPS if it does. */
   publicPort: number | undefined;
   /** undefined: relays run elsewhere. */
   relay: LocalRelaySettings | undefined;
@@ -134,14 +161,17 @@ export interface ServerSettings {
 export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
   // In `.env` files and containers an empty value means "not set".
   const provided = Object.fromEntries(
-    Object.entries({ ...SELF_HOSTED_DEFAULTS, ...readGivenValues(environment) }).filter(
-      ([name]) => name in AllSettings.shape || name === "HOSTED",
-    ),
+    Object.entries({
+      ...SELF_HOSTED_DEFAULTS,
+      ...withPublicScheme(readGivenValues(environment)),
+    }).filter(([name]) => name in AllSettings.shape || name === "HOSTED"),
   );
   if (provided.HOSTED === "true") {
     throw new StartError("HOSTED: must not be set on a self-hosted server, only on Cloudflare");
   }
-  const result = AllSettings.superRefine(checkSettingGroups).safeParse(provided);
+  const result = AllSettings.superRefine(checkSettingGroups)
+    .superRefine(checkHttps)
+    .safeParse(provided);
   if (!result.success) {
     throw new StartError(
       result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),
@@ -156,6 +186,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
   return {
     host: data.HOST,
     port: data.PORT,
+    https: toHttps(data),
     dataDir: resolve(data.DATA_DIR),
     diskReserveBytes:
       data.DISK_RESERVE_MB === undefined ? undefined : data.DISK_RESERVE_MB * MEGABYTE,
@@ -189,6 +220,67 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
       SECRET_NAMES.filter((name) => name in provided).map((name) => [name, provided[name]]),
     ),
     worker: { ...worker, ALLOW_PRIVATE_FETCH: data.ALLOW_PRIVATE_FETCH },
+  };
+}
+
+/** With HTTPS of the server's own, public URLs begin with https unless the operator says otherwise. */
+function withPublicScheme(given: Record<string, string>): Record<string, string> {
+  return given.HTTPS_PORT === undefined ? given : { PUBLIC_SCHEME: "https", ...given };
+}
+
+const CERTIFICATE_FILES = ["HTTPS_CERTIFICATE_FILE", "HTTPS_KEY_FILE"] as const;
+const HTTPS_SETTINGS = [
+  ...CERTIFICATE_FILES,
+  "HTTPS_HOST",
+  "HTTP_REDIRECT_PORT",
+  "ACME_EMAIL",
+] as const;
+
+type Values = z.output<typeof AllSettings>;
+
+function checkHttps(settings: Values, context: z.RefinementCtx): void {
+  const refuse = (name: keyof Values, message: string) =>
+    context.addIssue({ code: "custom", path: [name], message });
+  const { HTTPS_PORT: port, HTTP_REDIRECT_PORT: redirectPort, ACME: acme } = settings;
+  const hasAcme = acme === "on";
+  const isSet = (name: keyof Values) => settings[name] !== undefined;
+  if (port === undefined) {
+    for (const name of HTTPS_SETTINGS.filter(isSet))
+      refuse(name, "has no effect without HTTPS_PORT");
+    if (hasAcme) refuse("ACME", "has no effect without HTTPS_PORT");
+    return;
+  }
+  const files = CERTIFICATE_FILES.filter(isSet);
+  if (files.length === 0 && !hasAcme)
+    refuse("HTTPS_PORT", "requires ACME=on, or HTTPS_CERTIFICATE_FILE and HTTPS_KEY_FILE");
+  if (files.length === 1)
+    refuse(files[0]!, "must be set together with the other one of the two files");
+  if (hasAcme && redirectPort === undefined)
+    refuse(
+      "HTTP_REDIRECT_PORT",
+      "must be set as well: the certificate authority verifies hosts on port 80",
+    );
+  if (settings.TRUST_PROXY)
+    refuse("TRUST_PROXY", "must not be true with HTTPS_PORT: visitors could claim any address");
+  if (redirectPort === port && port !== 0)
+    refuse("HTTP_REDIRECT_PORT", "must differ from HTTPS_PORT");
+}
+
+function toHttps(data: Values): HttpsServerSettings | undefined {
+  const { HTTPS_CERTIFICATE_FILE: certificateFile, HTTPS_KEY_FILE: keyFile } = data;
+  if (data.HTTPS_PORT === undefined) return undefined;
+  const hasFiles = certificateFile !== undefined && keyFile !== undefined;
+  return {
+    host: data.HTTPS_HOST,
+    port: data.HTTPS_PORT,
+    redirectPort: data.HTTP_REDIRECT_PORT,
+    files: hasFiles
+      ? { certificateFile: resolve(certificateFile), keyFile: resolve(keyFile) }
+      : undefined,
+    acme:
+      data.ACME === "on"
+        ? { directoryUrl: data.ACME_DIRECTORY_URL, email: data.ACME_EMAIL ?? null }
+        : undefined,
   };
 }
 

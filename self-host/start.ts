@@ -13,12 +13,14 @@ import { createLog } from "./log.ts";
 import { readConnectionLimits, startFrontProxy } from "./front-proxy/front-proxy.ts";
 import type { ConnectionLimits } from "./front-proxy/limits.ts";
 import type { SupervisedProcess } from "./processes/child.ts";
+import type { HttpsSettings } from "./front-proxy/https/settings.ts";
 import { findUsablePort } from "./processes/ports.ts";
 import { readEnvironment, readSettings, type ServerSettings } from "./settings.ts";
 import { startMetricsServer } from "./metrics/metrics-server.ts";
 import { listMetricsParts, type ServerParts } from "./metrics/server-metrics.ts";
 import { findRelayWarnings, readOutgoingPorts } from "./relay-warnings.ts";
 import { startRelay, type LocalRelay } from "./relay.ts";
+import { prepareHttps } from "./https.ts";
 import { findSharedSite } from "./shared-site.ts";
 import {
   startBackendServices,
@@ -58,10 +60,12 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const limits = readConnectionLimits(settings.connectionLimits, settings.trustProxy);
   const backend = await startBackendServices(settings, log, cleanup, "socket");
   const port = await findUsablePort(settings.host, settings.port);
+  const https = await prepareHttps(settings, log);
+  const publicPort = settings.publicPort ?? https?.port ?? port;
   if (existsSync(join(ROOT, "workers/index.ts"))) {
     await Promise.all([buildWorkerIfChanged(), buildDashboardIfChanged()]);
   }
-  const run: Run = { settings, backend, port, cleanup };
+  const run: Run = { settings, backend, port, https, publicPort, cleanup };
   const workerd = await startWorker(run);
   const disk = await watchDisk(run, workerd);
   const frontProxy = await startPublicListener(run, workerd, limits);
@@ -69,15 +73,19 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   cleanup.defer(() => clearInterval(cron));
   const relay = await startOwnRelay(run);
   await serveMetrics(run, { disk, workerd, frontProxy, relay });
-  announce(settings, port, backend.setup);
+  announce(settings, publicPort, backend.setup);
 }
 
 /** What the parts of one run of the server share. */
 interface Run {
   settings: ServerSettings;
   backend: BackendServices;
-  /** Of the public listener. */
+  /** Where the front proxy listens for plain HTTP. */
   port: number;
+  /** undefined: it listens for nothing else. */
+  https: HttpsSettings | undefined;
+  /** In URLs. */
+  publicPort: number;
   cleanup: AsyncDisposableStack;
 }
 
@@ -85,12 +93,12 @@ function getApiHost({ apiHosts }: ServerSettings): string {
   return apiHosts[0] ?? "localhost";
 }
 
-async function startWorker({ settings, backend, port, cleanup }: Run): Promise<Workerd> {
+async function startWorker({ settings, backend, publicPort, cleanup }: Run): Promise<Workerd> {
   const workerd = await startWorkerd({
     dataDir: backend.dataDir,
     apiHost: getApiHost(settings),
     gatewayAddress: backend.gateway.address,
-    bindings: buildWorkerBindings(settings, backend, port),
+    bindings: buildWorkerBindings(settings, backend, publicPort),
     allowPrivateFetch: settings.allowPrivateFetch,
     log,
   });
@@ -116,13 +124,14 @@ async function watchDisk(
 
 /** The front proxy. It is stopped after workerd, because it passes on the last responses. */
 async function startPublicListener(
-  { settings, port, cleanup }: Run,
+  { settings, port, https, cleanup }: Run,
   workerd: Workerd,
   limits: ConnectionLimits,
 ): Promise<SupervisedProcess> {
   const frontProxy = await startFrontProxy({
     host: settings.host,
     port,
+    https,
     apiHosts: settings.apiHosts,
     upstreamPaths: { tunnel: workerd.publicSocket, api: workerd.apiSocket },
     probePath: workerd.probeSocket,
@@ -210,9 +219,11 @@ function scheduleRuns(ms: number, task: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
-function announce(settings: ServerSettings, port: number, setup: SetupCode | undefined): void {
-  const { publicScheme, serviceDomain, apiHosts } = settings;
-  const publicPort = settings.publicPort ?? port;
+function announce(
+  { publicScheme, serviceDomain, apiHosts }: ServerSettings,
+  publicPort: number,
+  setup: SetupCode | undefined,
+): void {
   const suffix = publicPort === (publicScheme === "https" ? 443 : 80) ? "" : `:${publicPort}`;
   const url = `${publicScheme}://${apiHosts[0]}${suffix}`;
   const tunnels = `${publicScheme}://<name>.${serviceDomain}${suffix}`;

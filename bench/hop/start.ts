@@ -44,7 +44,8 @@ export async function startHop(): Promise<Hop> {
       const proxy = await startFrontProxy({
         host: "127.0.0.1",
         port: frontPort,
-        apiHosts: [],
+        https: undefined,
+    apiHosts: [],
         upstreamPaths: { tunnel: join(directory, SOCKET), api: join(directory, SOCKET) },
         probePath: join(directory, PROBE_SOCKET),
         metricsPath: join(directory, "metrics.sock"),

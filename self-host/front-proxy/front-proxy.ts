@@ -9,6 +9,7 @@ import { SupervisedProcess } from "../processes/child.ts";
 import type { TraceMode } from "../../shared/tracing/request-trace.ts";
 import { COMPILE_CACHE, EARLY_COLLECTION, SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
 import { probeHealth } from "../internal-requests.ts";
+import type { HttpsSettings } from "./https/settings.ts";
 import type { Destination } from "./metrics/front-proxy-metrics.ts";
 import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
 
@@ -18,6 +19,7 @@ const STOP_MAX_MS = 2_000;
 export interface FrontProxyOptions {
   host: string;
   port: number;
+  https: HttpsSettings | undefined;
   /** The host names of the API, at least one. */
   apiHosts: readonly string[];
   /** The paths of the sockets that workerd listens on. */
@@ -49,8 +51,10 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
       spawnOptions: {
         env: {
           ...COMPILE_CACHE,
+          ...readOutgoingVariables(),
           FRONT_HOST: host,
           FRONT_PORT: String(port),
+          FRONT_HTTPS: JSON.stringify(options.https ?? null),
           FRONT_TUNNEL_UPSTREAM: upstreamPaths.tunnel,
           FRONT_API_UPSTREAM: upstreamPaths.api,
           FRONT_PROBE_UPSTREAM: options.probePath,
@@ -74,6 +78,16 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
   );
   await child.start();
   return child;
+}
+
+/** Variables for requests to other servers: those to the certificate authority. */
+const OUTGOING_VARIABLES = ["NODE_EXTRA_CA_CERTS", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
+
+function readOutgoingVariables(): NodeJS.ProcessEnv {
+  const names = OUTGOING_VARIABLES.flatMap((name) => [name, name.toLowerCase()]);
+  return Object.fromEntries(
+    names.flatMap((name) => (name in process.env ? [[name, process.env[name]]] : [])),
+  );
 }
 
 /**

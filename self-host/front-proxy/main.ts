@@ -3,7 +3,7 @@
  * limits neither the number nor the age of connections, and exits when it runs out of descriptors, so this process does
  * it in front of workerd. Started by `front-proxy.ts`, which passes its settings in the environment.
  */
-import { createServer, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { ACKNOWLEDGEMENT_KEY_FIELD } from "../../protocol/acknowledgements.ts";
@@ -19,11 +19,14 @@ import {
   QUEUED_HEADS_MAX_BYTES,
   VISITOR_MESSAGES_MAX_BYTES,
 } from "./limits.ts";
+import { createListeners } from "./https/listeners.ts";
+import { HttpsSettings } from "./https/settings.ts";
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { serveMetrics } from "./metrics/metrics-socket.ts";
 import { FramePace } from "./websockets/frame-pace.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { unmapIpv4Address } from "../../shared/hosts.ts";
+import { requestStatus } from "../internal-requests.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
 import { FairQueue } from "./queue/fair-queue.ts";
 import { findForwardedSource } from "./queue/forwarded-source.ts";
@@ -40,6 +43,8 @@ const BACKLOG = 511;
 /** How long visitors may take, at a stop, to receive what was already sent to them. */
 const FLUSH_MAX_MS = 1_000;
 const FLUSH_CHECK_MS = 10;
+/** Of a host, for a certificate. */
+const LOOK_UP_MAX_MS = 5_000;
 const REPORT_INTERVAL_MS = 60_000;
 
 const count = z.coerce.number().int().min(1);
@@ -47,6 +52,11 @@ const settings = z
   .object({
     FRONT_HOST: z.string(),
     FRONT_PORT: z.coerce.number().int(),
+    /** JSON: null when there is only plain HTTP. */
+    FRONT_HTTPS: z
+      .string()
+      .transform((text): unknown => JSON.parse(text))
+      .pipe(HttpsSettings.nullable()),
     FRONT_TUNNEL_UPSTREAM: z.string(),
     FRONT_API_UPSTREAM: z.string(),
     FRONT_PROBE_UPSTREAM: z.string(),
@@ -88,17 +98,31 @@ const REACHED_LIMITS = isBehindProxy
 let refused = 0;
 
 function accept(visitor: Socket): void {
-  const address = unmapIpv4Address(visitor.remoteAddress ?? "");
-  const result = admission.admit(address);
+  const release = admit(visitor);
+  if (release) return serve(adoptSocket(visitor), release);
+  visitor.on("error", () => undefined);
+  visitor.end(formatRefusal(TOO_MANY_CONNECTIONS), () => visitor.destroy());
+}
+
+/** Counts a connection. @returns a function that ends the count; undefined: the connection is one too many. */
+function admit(visitor: Socket): (() => void) | undefined {
+  const result = admission.admit(readAddress(visitor));
   if (typeof result === "string") {
     refused += 1;
     metrics.countRefusedConnection(result);
-    visitor.on("error", () => undefined);
-    visitor.end(formatRefusal(TOO_MANY_CONNECTIONS), () => visitor.destroy());
-    return;
+    return undefined;
   }
-  const release = result;
   metrics.countAcceptedConnection();
+  return result;
+}
+
+function readAddress(visitor: Socket): string {
+  return unmapIpv4Address(visitor.remoteAddress ?? "");
+}
+
+/** @param visitor paused. */
+function serve(visitor: Socket, handleClosed: () => void): void {
+  const address = readAddress(visitor);
   const acknowledgementKey = randomBytes(KEY_BYTES).toString("base64url");
   const cfBlob = JSON.stringify({
     clientIp: address,
@@ -106,7 +130,7 @@ function accept(visitor: Socket): void {
   });
   // Behind a proxy each connection counts as a source of its own: the key occurs once.
   const source = isBehindProxy ? acknowledgementKey : getAddressGroup(address);
-  const connection = new VisitorConnection(adoptSocket(visitor), {
+  const connection = new VisitorConnection(visitor, {
     upstreamPaths: { tunnel: settings.FRONT_TUNNEL_UPSTREAM, api: settings.FRONT_API_UPSTREAM },
     cfBlobField: `${CF_BLOB_HEADER}: ${cfBlob}\r\n`,
     acknowledgementKey,
@@ -120,30 +144,59 @@ function accept(visitor: Socket): void {
     createAllowance: (kind, resume) => paces[kind].createAllowance(source, resume),
     onClose() {
       connections.delete(connection);
-      release();
+      handleClosed();
     },
   });
   connections.add(connection);
 }
 
-const server = createServer(
-  {
-    allowHalfOpen: true,
-    pauseOnConnect: true,
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
-    highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
-  },
-  accept,
-);
-server.on("error", (error) => {
-  console.error(
-    `can't accept connections on ${settings.FRONT_HOST} port ${settings.FRONT_PORT}: ${error.message}`,
-  );
-  process.exit(1);
-});
-server.listen({ host: settings.FRONT_HOST, port: settings.FRONT_PORT, backlog: BACKLOG });
+const socketOptions = {
+  allowHalfOpen: true,
+  pauseOnConnect: true,
+  noDelay: true,
+  keepAlive: true,
+  keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+  highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
+};
+const servers: Server[] = [];
+listen(createServer(socketOptions, accept), settings.FRONT_HOST, settings.FRONT_PORT);
+if (settings.FRONT_HTTPS) await listenForHttps(settings.FRONT_HTTPS);
+
+async function listenForHttps(https: HttpsSettings): Promise<void> {
+  const { host, port, redirectPort } = https;
+  const listeners = await createListeners(https, {
+    apiHosts: settings.FRONT_API_HOSTS,
+    isAllowed: isServedHost,
+    socketOptions,
+    admit,
+    // Its count ends when its TCP connection is closed, whether or not there was a handshake.
+    serve: (visitor) => serve(visitor.pause(), () => undefined),
+  });
+  listen(listeners.https, host, port);
+  if (redirectPort !== null) listen(listeners.redirect, host, redirectPort);
+}
+
+/** Whether a host belongs to this server or to one of its tunnels. */
+async function isServedHost(name: string): Promise<boolean> {
+  const [apiHost = ""] = settings.FRONT_API_HOSTS;
+  const path = `/domains/allowed?domain=${encodeURIComponent(name)}`;
+  const target = { socketPath: settings.FRONT_API_UPSTREAM, headers: { host: apiHost }, path };
+  const status = await requestStatus(target, LOOK_UP_MAX_MS);
+  if (status === 200 || status === 404) return status === 200;
+  throw new Error(`the look-up of the host was answered with ${status}`);
+}
+
+/** @param host null: all addresses. */
+function listen(server: Server, host: string | null, port: number): void {
+  servers.push(server);
+  server.on("error", (error) => {
+    console.error(
+      `can't accept connections on ${host ?? "all addresses"} port ${port}: ${error.message}`,
+    );
+    process.exit(1);
+  });
+  server.listen({ ...(host !== null && { host }), port, backlog: BACKLOG });
+}
 
 const readEventLoopDelay = watchEventLoopDelay("front_proxy");
 serveMetrics(settings.FRONT_METRICS, () => [
@@ -165,7 +218,7 @@ setInterval(() => {
 }, REPORT_INTERVAL_MS);
 
 process.once("SIGTERM", () => {
-  server.close();
+  for (const server of servers) server.close();
   const untilMs = Date.now() + FLUSH_MAX_MS;
   setInterval(() => {
     const isComplete = [...connections].every((connection) => connection.isComplete);

@@ -4,8 +4,22 @@ import { type AddressInfo, createServer } from "node:net";
 import { StartError } from "../errors.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
 
-/** @returns the port; for 0, a free one. */
-export async function findUsablePort(host: string, port: number): Promise<number> {
+interface SettingNames {
+  host: string;
+  port: string;
+}
+
+/**
+ * @param host undefined: all addresses.
+ * @param names the settings of the host and the port, for errors.
+ * @returns the port; for 0, a free one.
+ */
+export async function findUsablePort(
+  host: string | undefined,
+  port: number,
+  names: SettingNames = { host: "HOST", port: "PORT" },
+): Promise<number> {
+  const place = host ?? "all addresses";
   const probe = createServer();
   try {
     await once(probe.listen(port, host), "listening");
@@ -13,12 +27,12 @@ export async function findUsablePort(host: string, port: number): Promise<number
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "EADDRINUSE") {
       throw new StartError(
-        `PORT: ${port} is in use by another program on ${host}: stop it, or set PORT to a free port`,
+        `${names.port}: ${port} is in use by another program on ${place}: stop it, or set ${names.port} to a free port`,
       );
     }
     throw new StartError(
-      `HOST, PORT: can't listen on ${host} port ${port}: ${getErrorMessage(error)}; set HOST to an address of this machine, ` +
-        "and PORT to a port that this user may use",
+      `${names.host}, ${names.port}: can't listen on ${place} port ${port}: ${getErrorMessage(error)}; set ${names.host} to an ` +
+        `address of this machine, and ${names.port} to a port that this user may use`,
     );
   }
   const { port: bound } = probe.address() as AddressInfo;

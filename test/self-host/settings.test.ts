@@ -166,3 +166,44 @@ test("the environment takes precedence over a file, and a missing file is ignore
   expect(environment.PATH).toBe(process.env.PATH);
   await rm(dir, { recursive: true });
 });
+
+describe("HTTPS", () => {
+  const files = { HTTPS_CERTIFICATE_FILE: "cert.pem", HTTPS_KEY_FILE: "/etc/key.pem" };
+
+  test("makes public URLs begin with https, unless the operator says otherwise", () => {
+    const settings = { HTTPS_PORT: "443", ...files };
+    expect(readSettings(settings)).toMatchObject({
+      publicScheme: "https",
+      worker: { PUBLIC_SCHEME: "https" },
+      https: {
+        port: 443,
+        host: undefined,
+        files: { certificateFile: join(process.cwd(), "cert.pem"), keyFile: "/etc/key.pem" },
+        acme: undefined,
+      },
+    });
+    expect(readSettings({ ...settings, PUBLIC_SCHEME: "http" }).publicScheme).toBe("http");
+    expect(readSettings({}).https).toBeUndefined();
+  });
+
+  test("orders certificates from Let's Encrypt unless another authority is named", () => {
+    const settings = { HTTPS_PORT: "443", HTTP_REDIRECT_PORT: "80", ACME: "on" };
+    expect(readSettings(settings).https).toMatchObject({
+      files: undefined,
+      redirectPort: 80,
+      acme: { directoryUrl: "https://acme-v02.api.letsencrypt.org/directory", email: null },
+    });
+  });
+
+  test.each([
+    [{ HTTPS_PORT: "443" }, /HTTPS_PORT: requires ACME=on, or HTTPS_CERTIFICATE_FILE/],
+    [{ HTTPS_PORT: "443", HTTPS_KEY_FILE: "key.pem" }, /HTTPS_KEY_FILE: must be set together/],
+    [{ HTTPS_PORT: "443", ACME: "on" }, /HTTP_REDIRECT_PORT: must be set as well/],
+    [{ HTTPS_PORT: "443", ...files, TRUST_PROXY: "true" }, /TRUST_PROXY: must not be true/],
+    [{ HTTPS_PORT: "80", ...files, HTTP_REDIRECT_PORT: "80" }, /HTTP_REDIRECT_PORT: must differ/],
+    [files, /HTTPS_CERTIFICATE_FILE: has no effect without HTTPS_PORT/],
+    [{ ACME: "on" }, /ACME: has no effect without HTTPS_PORT/],
+  ])("refuses %j", (settings, message) => {
+    expect(() => readSettings(settings)).toThrow(message);
+  });
+});

@@ -12,6 +12,10 @@ export interface Certificate {
 interface CertificateOptions {
   /** Default: `localhost`, which is also for 127.0.0.1. */
   commonName?: string;
+  /** Further names that it is for. */
+  names?: string[];
+  /** SubjectPublicKeyInfo in DER. Default: that of a new key. */
+  subjectKey?: Uint8Array;
   /** Default: it signs itself, and can sign others. */
   issuer?: Certificate;
   /** Default: a day before and after now. */
@@ -46,21 +50,23 @@ const BASIC_CONSTRAINTS = oid("551d13");
 /** For `localhost` and 127.0.0.1, valid now and signed by itself, unless the options say otherwise. */
 export function createCertificate({
   commonName = "localhost",
+  names = [],
+  subjectKey,
   issuer,
   validFromMs = Date.now() - DAY_MS,
   validToMs = Date.now() + DAY_MS,
 }: CertificateOptions = {}): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const validity = der(SEQUENCE, utcTime(validFromMs), utcTime(validToMs));
-  const names = der(
+  const subjects = der(
     SEQUENCE,
-    der(0x82, Buffer.from(commonName)),
+    ...[commonName, ...names].map((name) => der(0x82, Buffer.from(name))),
     ...(commonName === "localhost" ? [der(0x87, Buffer.from([127, 0, 0, 1]))] : []),
   );
   const authority = der(SEQUENCE, Buffer.from([0x01, 0x01, 0xff]));
   const extensions = der(
     SEQUENCE,
-    der(SEQUENCE, SUBJECT_ALT_NAME, der(OCTET_STRING, names)),
+    der(SEQUENCE, SUBJECT_ALT_NAME, der(OCTET_STRING, subjects)),
     ...(issuer ? [] : [der(SEQUENCE, BASIC_CONSTRAINTS, der(OCTET_STRING, authority))]),
   );
   const body = der(
@@ -71,7 +77,7 @@ export function createCertificate({
     encodeName(issuer?.commonName ?? commonName),
     validity,
     encodeName(commonName),
-    publicKey.export({ type: "spki", format: "der" }),
+    Buffer.from(subjectKey ?? publicKey.export({ type: "spki", format: "der" })),
     der(0xa3, extensions),
   );
   const signature = der(

@@ -57,15 +57,13 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const newDir = options.env?.DATABASE_URL === undefined ? createPreparedDir : createTemporaryDir;
   const ownDir = options.dataDir === undefined ? await newDir() : undefined;
   const dataDir = options.dataDir ?? ownDir ?? "";
-  const run = launch(
-    {
-      PORT: String(await reservePort()),
-      ...(options.relay && (await relaySettings())),
-      ...options.env,
-      DATA_DIR: dataDir,
-    },
-    options,
-  );
+  const settings = {
+    PORT: String(await reservePort()),
+    ...(options.relay && (await relaySettings())),
+    ...options.env,
+    DATA_DIR: dataDir,
+  };
+  const run = launch(settings, options);
   const remove = async () => {
     if (ownDir !== undefined) await rm(ownDir, { recursive: true, force: true });
   };
@@ -73,6 +71,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     await remove();
     throw error;
   });
+  // Its URL has the public port, which is another one if the server also listens for HTTPS.
+  const port = settings.PORT === "0" ? new URL(String(listening.url)).port : settings.PORT;
   async function stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
     run.child.kill(signal);
     const { code } = await run.exit;
@@ -80,7 +80,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     return code;
   }
   return createTestServer({
-    url: `http://127.0.0.1:${new URL(String(listening.url)).port}`,
+    url: `http://127.0.0.1:${port}`,
     dataDir,
     pid: run.child.pid ?? 0,
     setupCode: typeof listening.setupCode === "string" ? listening.setupCode : undefined,

@@ -1,0 +1,168 @@
+/**
+ * Certificates on demand: the first connection to a host of this server waits until one is issued. They are renewed before they
+ * expire. Bounded, because anyone may begin a connection with any name.
+ */
+import { X509Certificate } from "node:crypto";
+import { createSecureContext, type SecureContext } from "node:tls";
+import { BoundedMap } from "../../../../shared/bounds/bounded-map.ts";
+import { getErrorMessage } from "../../../../shared/error-message.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../../shared/time.ts";
+import type { KeyPair } from "../certificate-files.ts";
+
+const CONTEXTS_MAX = 1_000;
+const UNAVAILABLE_MAX = 10_000;
+/** Look-ups of names that have no certificate yet, at the same time, and orders. The handshake of a further name fails. */
+const LOOK_UPS_MAX = 16;
+const ORDERS_MAX = 4;
+/** A name that is not of this server is not looked up again for this long. */
+const UNKNOWN_MS = 10_000;
+/** After an order has failed: authorities limit failed orders to some an hour. */
+const FAILED_MS = HOUR_MS;
+const RENEWAL_INTERVAL_MS = HOUR_MS;
+/** Renewed when this part of its time is left. */
+const RENEWED_PART = 1 / 3;
+const NAME = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*$/;
+
+export interface AcmeOptions {
+  store: {
+    listNames(): Promise<string[]>;
+    read(name: string): Promise<KeyPair | undefined>;
+    write(name: string, keyPair: KeyPair): Promise<void>;
+    remove(name: string): Promise<void>;
+  };
+  issue(name: string): Promise<KeyPair>;
+  /** Whether a host belongs to this server or to one of its tunnels. Rejects when that can't be known now. */
+  isAllowed(name: string): Promise<boolean>;
+  now?: () => number;
+}
+
+interface Certificate {
+  context: SecureContext;
+  /** In ms since the epoch. */
+  validFromMs: number;
+  validToMs: number;
+}
+
+export class AcmeCertificates {
+  readonly #options: AcmeOptions;
+  readonly #now: () => number;
+  readonly #certificates = new BoundedMap<string, Certificate>(CONTEXTS_MAX);
+  readonly #preparations = new Map<string, Promise<Certificate | undefined>>();
+  /** Until when a name has no certificate, in ms since the epoch. */
+  readonly #unavailable = new BoundedMap<string, number>(UNAVAILABLE_MAX);
+  #lookUps = 0;
+  #orders = 0;
+
+  constructor(options: AcmeOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+  }
+
+  /** @param serverName as the client sent it. @returns undefined when there is no certificate for it, and none can be had now. */
+  async getContext(serverName: string): Promise<SecureContext | undefined> {
+    const name = serverName.toLowerCase();
+    const known = this.#certificates.get(name);
+    if (known && this.#now() < known.validToMs) {
+      this.#certificates.set(name, known);
+      return known.context;
+    }
+    if (!NAME.test(name) || this.#now() < (this.#unavailable.get(name) ?? 0)) return undefined;
+    return (await this.#prepareOnce(name))?.context;
+  }
+
+  /** Renews certificates that expire soon, now and each hour. @param names get a certificate now. */
+  start(names: readonly string[]): void {
+    for (const name of names) if (NAME.test(name)) void this.getContext(name);
+    const renew = () =>
+      void this.renewAll().catch((error: unknown) =>
+        console.error(`certificates can't be renewed: ${getErrorMessage(error)}`),
+      );
+    renew();
+    setInterval(renew, RENEWAL_INTERVAL_MS).unref();
+  }
+
+  /** One after the other. */
+  async renewAll(): Promise<void> {
+    for (const name of await this.#options.store.listNames()) {
+      const stored = await this.#readStored(name);
+      if (stored && !this.#isDue(stored)) continue;
+      if (this.#now() < (this.#unavailable.get(name) ?? 0)) continue;
+      const isAllowed = await this.#options.isAllowed(name);
+      if (isAllowed) await this.#order(name);
+      // Its tunnel or domain may come back while the certificate is valid.
+      else if (!stored || this.#now() > stored.validToMs) await this.#options.store.remove(name);
+    }
+  }
+
+  #isDue({ validFromMs, validToMs }: Certificate): boolean {
+    return this.#now() > validToMs - (validToMs - validFromMs) * RENEWED_PART;
+  }
+
+  #prepareOnce(name: string): Promise<Certificate | undefined> {
+    const running = this.#preparations.get(name);
+    if (running) return running;
+    const preparation = this.#prepare(name)
+      .catch((error: unknown) => {
+        console.error(`no certificate for ${name}: ${getErrorMessage(error)}`);
+        return undefined;
+      })
+      .finally(() => this.#preparations.delete(name));
+    this.#preparations.set(name, preparation);
+    return preparation;
+  }
+
+  async #prepare(name: string): Promise<Certificate | undefined> {
+    const stored = await this.#readStored(name);
+    if (stored && this.#now() < stored.validToMs) return this.#keep(name, stored);
+    if (this.#lookUps >= LOOK_UPS_MAX) return undefined;
+    this.#lookUps += 1;
+    const isAllowed = await this.#options.isAllowed(name).finally(() => (this.#lookUps -= 1));
+    if (isAllowed) return this.#order(name);
+    this.#unavailable.set(name, this.#now() + UNKNOWN_MS);
+    return undefined;
+  }
+
+  async #readStored(name: string): Promise<Certificate | undefined> {
+    const keyPair = await this.#options.store.read(name);
+    try {
+      return keyPair && toCertificate(keyPair);
+    } catch (error) {
+      console.error(`the stored certificate for ${name} can't be used: ${getErrorMessage(error)}`);
+      return undefined;
+    }
+  }
+
+  async #order(name: string): Promise<Certificate | undefined> {
+    if (this.#orders >= ORDERS_MAX) return undefined;
+    this.#orders += 1;
+    try {
+      const keyPair = await this.#options.issue(name);
+      await this.#options.store.write(name, keyPair);
+      console.log(`a certificate for ${name} was issued`);
+      return this.#keep(name, toCertificate(keyPair));
+    } catch (error) {
+      this.#unavailable.set(name, this.#now() + FAILED_MS);
+      const minutes = FAILED_MS / MINUTE_MS;
+      console.error(
+        `no certificate for ${name} was issued: ${getErrorMessage(error)}; the next attempt is in ${minutes} minutes`,
+      );
+      return undefined;
+    } finally {
+      this.#orders -= 1;
+    }
+  }
+
+  #keep(name: string, certificate: Certificate): Certificate {
+    this.#certificates.set(name, certificate);
+    return certificate;
+  }
+}
+
+function toCertificate({ cert, key }: KeyPair): Certificate {
+  const { validFromDate, validToDate } = new X509Certificate(cert);
+  return {
+    context: createSecureContext({ cert, key, minVersion: "TLSv1.2" }),
+    validFromMs: validFromDate.getTime(),
+    validToMs: validToDate.getTime(),
+  };
+}
