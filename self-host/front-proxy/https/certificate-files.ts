@@ -64,8 +64,10 @@ export class CertificateFiles {
     return this.#certificate.checkHost(name) !== undefined;
   }
 
-  watch(handleChange: (keyPair: KeyPair) => void, intervalMs = READ_INTERVAL_MS): void {
-    setInterval(() => void this.#read(handleChange), intervalMs).unref();
+  /** @returns a function that ends it. */
+  watch(handleChange: (keyPair: KeyPair) => void, intervalMs = READ_INTERVAL_MS): () => void {
+    const timer = setInterval(() => void this.#read(handleChange), intervalMs).unref();
+    return () => clearInterval(timer);
   }
 
   async #read(handleChange: (keyPair: KeyPair) => void): Promise<void> {
