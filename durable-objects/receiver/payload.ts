@@ -2,6 +2,7 @@
 import type { Validator } from "../../protocol/schemas/webhooks.ts";
 import { toHex, toUtf8 } from "../../shared/bytes.ts";
 import { parseJson } from "../../shared/json.ts";
+import { exceedsJsonBounds, UNBOUNDED_JSON_MAX_BYTES } from "../../shared/json-shape.ts";
 import type { SignedRequest } from "./signatures.ts";
 
 /** A longer id is stored as its hash. */
@@ -44,8 +45,9 @@ function toId(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** @returns no fields when the body is not a JSON object. */
+/** @returns no fields when the body is not a JSON object, or would take long to parse. */
 function parseFields(body: Uint8Array): Record<string, unknown> {
+  if (body.byteLength > UNBOUNDED_JSON_MAX_BYTES && exceedsJsonBounds(body)) return {};
   const value = parseJson(new TextDecoder().decode(body));
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -1,12 +1,15 @@
 /** Which bodies of requests are parsed as JSON. */
 import { HTTPException } from "hono/http-exception";
 import { ApiError } from "../errors.ts";
-import { exceedsJsonBounds, JSON_MAX_LEVELS, JSON_MAX_VALUES } from "./json-shape.ts";
+import {
+  exceedsJsonBounds,
+  JSON_MAX_LEVELS,
+  JSON_MAX_VALUES,
+  UNBOUNDED_JSON_MAX_BYTES,
+} from "../../shared/json-shape.ts";
 
 /** Every text in US-ASCII is the same in UTF-8. */
 const UTF8_CHARSETS = /^(?:utf-?8|us-ascii)$/i;
-/** A smaller body takes no more than some milliseconds, whatever it contains. */
-const UNBOUNDED_JSON_MAX_BYTES = 64 * 1024;
 
 /**
  * The framework decodes no compression, reads every text as UTF-8, and takes a body without a type for an empty object.

@@ -1,7 +1,8 @@
 /**
  * Everything that a stranger may call below /auth, the setup and visitors' sign-in are limited by source address. Routes
- * that require a bearer are not: only guesses at a password or code are, wherever they are sent. Renewals are limited by
- * session: each page that is opened renews its session, and the people of an office share one address.
+ * that require a bearer are not: only guesses at a password or code are, wherever they are sent, those at the code of a machine
+ * by user. Renewals are limited by session: each page that is opened renews its session, and the people of an office share one
+ * address.
  */
 import { createMiddleware } from "hono/factory";
 import { getAddressGroup } from "../../shared/address-group.ts";
@@ -26,6 +27,15 @@ export const rateLimited = createLimit(getAddressBucket, "the caller's IP addres
 export const pollRateLimited = createLimit((c) => {
   return { ...getAddressBucket(c), key: `polls of ${getGroup(c)}`, rule: POLL_RULE };
 }, "the caller's IP address");
+
+/**
+ * For attempts of a signed-in user at the codes that machines show to their users: a guessed one could be approved or denied.
+ * It runs after a guard for members.
+ */
+export const userCodeRateLimited = createLimit((c) => {
+  const key = `user codes of ${c.var.principal.userId}`;
+  return { key, rule: POLL_RULE, source: "your account" };
+}, "the user");
 
 /** The proof in the cookie shows that this service issued it, so a stranger can't choose among many sessions. */
 export const renewalRateLimited = createLimit(async (c) => {

@@ -1,4 +1,5 @@
 /** Which parts of a tunnel's requests are captured, and how long they are stored. */
+import { toPlainName } from "../../../protocol/header-names.ts";
 import {
   CaptureSettings,
   type VersionedCaptureSettings,
@@ -20,13 +21,13 @@ interface StoredSettings extends VersionedCaptureSettings {
 export class StoredCaptureSettings {
   readonly #kv: Storage;
   #stored: StoredSettings;
-  /** Names in lower case. */
+  /** Plain names. */
   #redact: ReadonlySet<string>;
 
   constructor(kv: Storage) {
     this.#kv = kv;
     this.#stored = kv.get<StoredSettings>(KEY) ?? DEFAULTS;
-    this.#redact = new Set(this.#stored.redactHeaders);
+    this.#redact = toPlainNames(this.#stored.redactHeaders);
   }
 
   publish(settings: VersionedCaptureSettings): void {
@@ -74,7 +75,7 @@ export class StoredCaptureSettings {
 
   #save(settings: StoredSettings): void {
     this.#stored = settings;
-    this.#redact = new Set(settings.redactHeaders);
+    this.#redact = toPlainNames(settings.redactHeaders);
     this.#kv.put<StoredSettings>(KEY, settings);
   }
 }
@@ -85,3 +86,7 @@ const DEFAULTS: StoredSettings = {
   retentionVersion: -1,
   retentionDays: RETENTION_DEFAULT_DAYS,
 };
+
+function toPlainNames(names: readonly string[]): ReadonlySet<string> {
+  return new Set(names.map(toPlainName));
+}

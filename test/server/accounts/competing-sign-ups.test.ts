@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import PostalMime from "postal-mime";
+import { SIGN_UP_MAILS_HOURLY_MAX } from "../../../workers/limits.ts";
 import {
   newEmail,
   startApi,
@@ -145,4 +146,25 @@ test("no answer shows a stranger that an address is contested", async () => {
     ];
     expect([path, comparable(one)]).toEqual([path, comparable(other)]);
   }
+});
+
+test("sign-ups send a mailbox ten mails an hour, under whatever tags, and another mailbox its own", async () => {
+  const signUp = (email: string) =>
+    api.anonymous.post("/auth/signup", { email, password: STRANGERS });
+  const [name, domain] = newEmail().split("@") as [string, string];
+  const emails = Array.from({ length: 20 }, (_, at) => `${name}+${at}@${domain}`);
+  const replies = await Promise.all(emails.map((email) => signUp(email)));
+  expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
+  const readMails = async () =>
+    (await Promise.all(emails.map((email) => api.readMailsTo(email)))).flat();
+  await waitUntil(async () => (await readMails()).length >= SIGN_UP_MAILS_HOURLY_MAX);
+  const counted = await api.sql(
+    "select sum(mails_sent)::integer as mails from users where email like $1",
+    [`${name}+%`],
+  );
+  expect(counted).toEqual([{ mails: SIGN_UP_MAILS_HOURLY_MAX }]);
+  expect(await readMails()).toHaveLength(SIGN_UP_MAILS_HOURLY_MAX);
+  const another = `${name}x+1@${domain}`;
+  await signUp(another);
+  expect(await api.getMailedCode(another)).toMatch(/^\d{6}$/);
 });

@@ -109,6 +109,27 @@ describe("renewals", () => {
   });
 });
 
+test.each([
+  ["GET", "/auth/cli/request?code=BCDF-GHJK", undefined],
+  ["POST", "/auth/cli/authorize", { device_code: "BCDF-GHJK" }],
+  ["POST", "/auth/cli/deny", { device_code: "BCDF-GHJK" }],
+])("guesses at the codes of machines are counted by user: %s %s", async (method, path, body) => {
+  await using api = await startApi({ kind: "public" });
+  const [guesser, another] = [await api.owner(), await api.owner()];
+  const guess = (by = guesser) =>
+    by.send<Limited>(method, path, {
+      headers: { "content-type": "application/json", "x-forwarded-for": newAddress() },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  const replies = await Promise.all(Array.from({ length: 60 }, () => guess()));
+  const refused = replies.filter(({ status }) => status === 429);
+  expect(refused.length).toBeGreaterThanOrEqual(20);
+  expect(refused[0]!.body).toMatchObject({ error: "rate_limited", retry_after_seconds: 2 });
+  const compared = replies.filter(({ body: { error } }) => error === "invalid_code");
+  expect(compared).toHaveLength(60 - refused.length);
+  expect(await guess(another)).toMatchObject({ status: 400, body: { error: "invalid_code" } });
+});
+
 const isForSignedIn = ({ security }: Route) => security.some((scheme) => "accessToken" in scheme);
 
 const OTHER_STATUSES: Record<string, number> = {

@@ -35,7 +35,7 @@ import {
 } from "../../store/accounts/device-authorizations.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route, type ApiContext } from "../route.ts";
-import { pollRateLimited, rateLimited } from "../rate-limit.ts";
+import { pollRateLimited, rateLimited, userCodeRateLimited } from "../rate-limit.ts";
 import { announceDecision, waitForDecision } from "./waiting-polls.ts";
 
 const DEVICE_POLL_INTERVAL_SECONDS = 2;
@@ -127,7 +127,7 @@ deviceAuthorizations.openapi(
     method: "get",
     path: "/auth/cli/request",
     summary: "Get the pending request for a user code",
-    guard: allow("tokens:write"),
+    guard: [allow("tokens:write"), userCodeRateLimited],
     query: DeviceQuery,
     responses: {
       200: jsonResponse("The machine, and the code that it shows to its user.", PendingDevice),
@@ -161,7 +161,7 @@ deviceAuthorizations.openapi(
     summary: "Approve the request of a machine",
     description:
       "`device_code` is the device code of the machine, or the code that it shows to its user.",
-    guard: allow("tokens:write"),
+    guard: [allow("tokens:write"), userCodeRateLimited],
     body: DeviceCode,
     responses: { 200: jsonResponse("Approved. The machine collects the same token.", DeviceToken) },
     failures: ["invalid_code", "conflict"],
@@ -189,7 +189,7 @@ deviceAuthorizations.openapi(
     path: "/auth/cli/deny",
     summary: "Deny the request of a machine",
     description: "`device_code` is the same as for the approval.",
-    guard: allow("tokens:write"),
+    guard: [allow("tokens:write"), userCodeRateLimited],
     body: DeviceCode,
     responses: { 200: jsonResponse("Denied: the machine gets `access_denied`.", Status) },
     failures: ["invalid_code"],

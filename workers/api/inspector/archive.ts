@@ -5,8 +5,13 @@ import type { InspectedTunnel } from "../../store/inspector/inspector.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
 import type { TunnelCaptureSummary } from "./captures.ts";
 
-/** The size of an archive beyond which bodies and messages are omitted, with a comment that says so. */
+/**
+ * The size of an archive beyond which bodies and messages are omitted, with a comment that says so. An entry counts as what was
+ * decompressed for it, if that is more than its text: a local server can send bodies that are not small enough to be included.
+ */
 const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
+/** Other events are handled after entries of this size together, as `HAR_WHOLE_MAX_CHARS` counts them. */
+const HAR_REST_CHARS = 512 * 1024;
 /** Of so many next requests of the list, those of one tunnel are read together, as far as they fit into one answer. */
 const HAR_READ_AHEAD_CAPTURES = 64;
 /** Text that is written together: a chunk costs as much as many entries. */
@@ -68,13 +73,21 @@ async function* writeArchive(
 ): AsyncGenerator<string, undefined> {
   let chunk = HAR_START;
   let chars = 0;
+  let restedAtChars = 0;
   let separator = "";
   for await (const { capture, origin } of entries) {
     const includesBodies = chars < HAR_WHOLE_MAX_CHARS;
-    const text = JSON.stringify(await buildHarEntry(capture, { origin, includesBodies }));
-    chars += text.length;
+    let decompressed = 0;
+    const onDecompressed = (bytes: number) => void (decompressed += bytes);
+    const options = { origin, includesBodies, onDecompressed };
+    const text = JSON.stringify(await buildHarEntry(capture, options));
+    chars += Math.max(text.length, decompressed);
     chunk += separator + text;
     separator = ",";
+    if (chars - restedAtChars >= HAR_REST_CHARS) {
+      restedAtChars = chars;
+      await scheduler.wait(0);
+    }
     if (chunk.length < HAR_CHUNK_CHARS) continue;
     yield chunk;
     chunk = "";

@@ -26,11 +26,13 @@ const MAX_CODINGS = 2;
 
 /**
  * @param contentEncoding the value of the header.
+ * @param onChunk gets the sizes of what is decompressed, which takes time also when there is no result.
  * @returns null when the body can't be decompressed: an unknown coding, a cut body, or a result that is too large.
  */
 export async function decompress(
   bytes: Uint8Array<ArrayBuffer>,
   contentEncoding: string | undefined,
+  onChunk: (bytes: number) => void = () => {},
 ): Promise<Uint8Array<ArrayBuffer> | null> {
   const codings = (contentEncoding ?? "")
     .toLowerCase()
@@ -41,7 +43,7 @@ export async function decompress(
   let body: Uint8Array<ArrayBuffer> | null = bytes;
   for (const name of codings.reverse()) {
     const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
-    body = format && body ? await inflate(body, format) : null;
+    body = format && body ? await inflate(body, format, onChunk) : null;
   }
   return body;
 }
@@ -49,11 +51,13 @@ export async function decompress(
 async function inflate(
   bytes: Uint8Array<ArrayBuffer>,
   format: Format,
+  onChunk: (bytes: number) => void,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
   const body = new BoundedBuffer(DECOMPRESSED_MAX_BYTES);
   try {
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format));
     for await (const chunk of stream) {
+      onChunk(chunk.byteLength);
       // Leaving the loop cancels the stream, so a few bytes can't decompress to gigabytes.
       if (!body.append(chunk)) return null;
     }

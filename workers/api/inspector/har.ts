@@ -16,6 +16,8 @@ export interface HarOptions {
   origin: string;
   /** If false, bodies and messages are omitted. */
   includesBodies: boolean;
+  /** Gets the sizes of what is decompressed. */
+  onDecompressed?: (bytes: number) => void;
 }
 
 interface NameValue {
@@ -99,7 +101,7 @@ async function buildResponse(capture: CaptureDetail, options: HarOptions) {
     httpVersion: "HTTP/1.1",
     cookies: parseSetCookies(headers["set-cookie"]),
     headers: toNameValues(headers),
-    content: await buildContent(capture, options.includesBodies),
+    content: await buildContent(capture, options),
     redirectURL: headers["location"] ?? "",
     ...toComment(capture.truncated.response_head ? [RESPONSE_HEAD_CUT] : []),
     headersSize: -1,
@@ -108,11 +110,14 @@ async function buildResponse(capture: CaptureDetail, options: HarOptions) {
 }
 
 /** Decompressed, as the format requires. A body that can't be decompressed is included as it was sent, with a comment. */
-async function buildContent(capture: CaptureDetail, isComplete: boolean) {
+async function buildContent(
+  capture: CaptureDetail,
+  { includesBodies: isComplete, onDecompressed }: HarOptions,
+) {
   const { response_headers: headers, response_body: body } = capture;
   const sent = fromBase64(body) ?? new Uint8Array();
   const coding = headers["content-encoding"];
-  const plain = isComplete ? await decompress(sent, coding) : sent;
+  const plain = isComplete ? await decompress(sent, coding, onDecompressed) : sent;
   const bytes = plain ?? sent;
   const text = plain && decodeText(plain);
   const size = capture.truncated.response ? capture.response_size : bytes.length;

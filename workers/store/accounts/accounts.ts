@@ -21,6 +21,7 @@ import {
   UNVERIFIED_ACCOUNTS_MAX,
 } from "../../limits.ts";
 import type { UnitOfWork, Database } from "../database.ts";
+import { isOfSameMailbox, lockMailbox } from "./mailboxes.ts";
 import type { Transaction } from "../transaction.ts";
 import {
   insertInitialOrganization,
@@ -87,7 +88,7 @@ export function signUp(
         isUnverified: sql<boolean>`${isUnverified}`,
       });
     const { id, isNew, isUnverified: canVerify } = user!;
-    const canMail = await countMail(tx, id);
+    const canMail = await countMail(tx, { id, email });
     // Without a mail, the code of the last mail stays valid.
     if (canMail) {
       await replaceCode(tx, id, codeHash);
@@ -101,7 +102,7 @@ export function signUp(
 export function resendCode(db: Database, { email, codeHash, mail }: NewCode): Promise<void> {
   return db.transaction(async ({ tx, enqueue }) => {
     const user = await lockUnverified(tx, email);
-    if (!user || !(await countMail(tx, user.id))) return;
+    if (!user || !(await countMail(tx, { id: user.id, email }))) return;
     await replaceCode(tx, user.id, codeHash);
     enqueue(mail);
   });
@@ -109,21 +110,27 @@ export function resendCode(db: Database, { email, codeHash, mail }: NewCode): Pr
 
 /**
  * Counts a mail that a request without a sign-in sends to the address of an account.
- * @returns false when the address has received its maximum within the hour.
+ * @returns false when the mailbox, to which addresses with different tags lead, has received its maximum within the hour.
  */
-async function countMail(tx: Transaction, userId: string): Promise<boolean> {
+async function countMail(
+  tx: Transaction,
+  { id, email }: { id: string; email: string },
+): Promise<boolean> {
+  await lockMailbox(tx, email);
   const isCounting = gt(users.mailsSince, ago(HOUR_MS));
-  const counted = await tx
+  const [mailbox] = await tx
+    .select({ sent: sql<number>`coalesce(sum(${users.mailsSent}), 0)`.mapWith(Number) })
+    .from(users)
+    .where(and(isOfSameMailbox(users.email, email), isCounting));
+  if (mailbox!.sent >= SIGN_UP_MAILS_HOURLY_MAX) return false;
+  await tx
     .update(users)
     .set({
       mailsSent: sql`case when ${isCounting} then ${users.mailsSent} + 1 else 1 end`,
       mailsSince: sql`case when ${isCounting} then ${users.mailsSince} else now() end`,
     })
-    .where(
-      and(eq(users.id, userId), or(not(isCounting), lt(users.mailsSent, SIGN_UP_MAILS_HOURLY_MAX))),
-    )
-    .returning({ id: users.id });
-  return counted.length > 0;
+    .where(eq(users.id, id));
+  return true;
 }
 
 async function lockUnverified(

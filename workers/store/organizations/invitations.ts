@@ -8,9 +8,10 @@ import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
+import { isOfSameMailbox, lockMailbox } from "../accounts/mailboxes.ts";
 import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
-import { invitations, MAILBOX, memberships, organizations } from "../tables/organizations.ts";
+import { invitations, memberships, organizations } from "../tables/organizations.ts";
 import type { OrganizationWithRole } from "./organization-with-role.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 import { INVITATION_MAX_MS } from "../../limits.ts";
@@ -120,14 +121,15 @@ async function countLimitRefusal(
   return counted!.today >= INVITATIONS_DAILY_MAX ? "too_many_today" : null;
 }
 
-/** Locked, so that concurrent invitations of different organizations count each other. */
 async function mailboxRefusal(
   tx: Transaction,
   email: string,
 ): Promise<"mailbox_has_too_many" | null> {
-  const mailbox = email.replace(/\+[^@]*@/, "@");
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${mailbox}, 0))`);
-  const isRecent = and(eq(MAILBOX, mailbox), gt(invitations.createdAt, ago(DAY_MS)));
+  await lockMailbox(tx, email);
+  const isRecent = and(
+    isOfSameMailbox(invitations.email, email),
+    gt(invitations.createdAt, ago(DAY_MS)),
+  );
   const recent = await tx.$count(invitations, isRecent);
   return recent >= MAILBOX_INVITATIONS_DAILY_MAX ? "mailbox_has_too_many" : null;
 }

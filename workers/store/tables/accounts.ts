@@ -14,13 +14,13 @@ import {
 } from "drizzle-orm/pg-core";
 import { PROVIDERS } from "../../../protocol/schemas/accounts/providers.ts";
 import { isIn } from "./checks.ts";
-import { timestamptz } from "./columns.ts";
+import { timestamptz, toMailbox } from "./columns.ts";
 
 export const users = pgTable(
   "users",
   {
     id: uuid().primaryKey().defaultRandom(),
-    /** NFKC and lower case: one mailbox, one row. */
+    /** NFKC and lower case. */
     email: text().notNull(),
     /**
      * Argon2id in PHC form. null: a verified account signs in through a provider only; an unverified one had sign-ups
@@ -40,6 +40,7 @@ export const users = pgTable(
   },
   (table) => [
     uniqueIndex("users_email_key").on(table.email),
+    index("users_mailbox_idx").on(toMailbox(table.email), table.mailsSince),
     index("users_unverified_idx")
       .on(table.createdAt)
       .where(sql`${table.emailVerifiedAt} is null`),

@@ -1,5 +1,5 @@
 /** Organizations, their members, invitations and projects. */
-import { sql, type SQL } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import {
   bigint,
   boolean,
@@ -10,11 +10,10 @@ import {
   text,
   uniqueIndex,
   uuid,
-  type PgColumn,
 } from "drizzle-orm/pg-core";
 import { ROLES } from "../../../protocol/roles.ts";
 import { isIn } from "./checks.ts";
-import { timestamptz } from "./columns.ts";
+import { timestamptz, toMailbox } from "./columns.ts";
 import { users } from "./accounts.ts";
 import { PLANS } from "../../../protocol/plans.ts";
 import { APPROVAL_STATUSES } from "../../../protocol/schemas/organizations/organizations.ts";
@@ -68,11 +67,6 @@ export const memberships = pgTable(
   ],
 );
 
-/** Mail servers deliver `name+tag@` to the mailbox of `name@`. */
-function toMailbox(email: PgColumn): SQL {
-  return sql`regexp_replace(${email}, '[+][^@]*@', '@')`;
-}
-
 export const invitations = pgTable(
   "invitations",
   {
@@ -102,9 +96,6 @@ export const invitations = pgTable(
     check("invitations_role", isIn(table.role, ROLES.toReversed())),
   ],
 );
-
-/** The mailbox that an invitation is delivered to. */
-export const MAILBOX = toMailbox(invitations.email);
 
 export const projects = pgTable(
   "projects",

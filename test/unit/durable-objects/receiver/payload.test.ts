@@ -43,6 +43,22 @@ test("of an id with more than 200 characters, the hash is the delivery's id", as
   }
 });
 
+test("a large body with more values, or more levels, than a vendor sends has no id, because parsing it takes long", async () => {
+  const readId = (rest: string) => readDeliveryId("payments", signed(`{"id":"evt_1","x":${rest}}`));
+  const [values, levels] = [20_000, 40_000];
+  const list = (count: number) =>
+    `[${Array(count)
+      .fill(`"${"x".repeat(10)}"`)
+      .join(",")}]`;
+  const nested = "[".repeat(levels) + "]".repeat(levels);
+  expect(await Promise.all([readId(list(values / 4)), readId(`"${"x".repeat(500_000)}"`)])).toEqual(
+    ["evt_1", "evt_1"],
+  );
+  expect(await Promise.all([readId(list(values)), readId(nested)])).toEqual([null, null]);
+  const challenge = `{"type":"url_verification","challenge":"c","x":${nested}}`;
+  expect(readChallenge("chat_app", signed(challenge))).toBeNull();
+});
+
 test("only a chat app's address verification has a challenge", () => {
   const verification = '{"type":"url_verification","challenge":"c-1","token":"t"}';
   expect(readChallenge("chat_app", signed(verification))).toBe("c-1");

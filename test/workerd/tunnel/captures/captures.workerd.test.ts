@@ -230,30 +230,6 @@ describe("a request is captured", () => {
   });
 });
 
-describe("redacted headers", () => {
-  test("are replaced before anything is stored, in any case, on both sides", async () => {
-    const { tunnel, agent } = await createServed();
-    const visit = async () => {
-      const answer = tunnel.visit("/", { headers: { authorization: "Bearer s", "X-Key": "k" } });
-      const { stream, pairs } = await agent.nextRequest();
-      expect(pairs).toContain("Bearer s");
-      agent.respond(stream, 200, ["Set-Cookie", "a=1", "X-KEY", "k2", "x-plain", "p"], "");
-      expect((await answer).headers.get("x-key")).toBe("k2");
-      return lastCapture(tunnel);
-    };
-    const before = await visit();
-    expect(before.request_headers).toMatchObject({ authorization: "[redacted]", "x-key": "k" });
-    expect(before.response_headers).toMatchObject({ "set-cookie": "[redacted]", "x-key": "k2" });
-    await setCaptureSettings(tunnel, { redactHeaders: ["x-key"] });
-    const after = await visit();
-    expect(after.request_headers).toMatchObject({
-      authorization: "Bearer s",
-      "x-key": "[redacted]",
-    });
-    expect(after.response_headers).toMatchObject({ "x-key": "[redacted]", "x-plain": "p" });
-  });
-});
-
 describe("the owner's settings", () => {
   test("turn captures off from the next request on, until they are turned on again", async () => {
     const { tunnel, agent } = await createServed();

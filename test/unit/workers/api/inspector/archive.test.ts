@@ -1,5 +1,7 @@
+import { gzipSync } from "node:zlib";
 import { afterEach, expect, test, vi } from "vitest";
 import {
+  createArchiveStream,
   readArchiveEntries,
   type ArchiveSource,
 } from "../../../../../workers/api/inspector/archive.ts";
@@ -40,4 +42,30 @@ test("an archive reads the next requests of a tunnel together, and lets others g
   );
   const reads = ["one reads", "other reads", "one reads", "other reads"];
   expect(events).toEqual(reads.flatMap((read) => ["rest", read]));
+});
+
+const MIB = 1024 * 1024;
+
+test("a body that takes time to decompress counts, also if it is too large to be included, and lets others go first", async () => {
+  let rests = 0;
+  vi.stubGlobal("scheduler", { wait: () => Promise.resolve((rests += 1)) });
+  const bomb = gzipSync(Buffer.alloc(3 * MIB));
+  const capture = buildCapture(
+    { response_headers: { "content-encoding": "gzip" } },
+    { answered: bomb },
+  );
+  async function* listEntries() {
+    for (let at = 0; at < 40; at += 1) yield await Promise.resolve({ capture, origin: "" });
+  }
+  const { log } = (await new Response(createArchiveStream(listEntries())).json()) as {
+    log: { entries: { response: { content: { comment: string } } }[] };
+  };
+  const comments = log.entries.map(({ response }) => response.content.comment);
+  const decompressed = comments.filter((comment) => comment === "not decompressed: gzip").length;
+  // Of each, a little more than 2 MiB until it is too large.
+  expect(decompressed).toBe(16);
+  expect(comments.slice(decompressed)).toEqual(
+    Array(40 - decompressed).fill(expect.stringMatching(/^omitted/)),
+  );
+  expect(rests).toBe(decompressed);
 });

@@ -1,0 +1,1 @@
+CREATE INDEX "users_mailbox_idx" ON "users" USING btree (regexp_replace("email", '[+][^@]*@', '@'),"mails_since");
