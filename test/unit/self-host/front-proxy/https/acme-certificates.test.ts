@@ -3,6 +3,7 @@ import { AcmeCertificates } from "../../../../../self-host/front-proxy/https/acm
 import type { KeyPair } from "../../../../../self-host/front-proxy/https/certificate-files.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../../shared/time.ts";
 import { createCertificate } from "../../../../harness/fakes/certificate.ts";
+import { WAIT_OPTIONS } from "../../../../harness/timeouts.ts";
 
 const LIFETIME_MS = 90 * DAY_MS;
 
@@ -109,7 +110,7 @@ test("however many unknown names are named at once, few are looked up, and those
   isAllowed.mockReturnValue(held.promise);
   const unknown = Array.from({ length: 100 }, (_, i) => certificates.getContext(`n${i}.example`));
   expect(await certificates.getContext("a.example")).toBeDefined();
-  await vi.waitFor(() => expect(isAllowed).toHaveBeenCalledTimes(16));
+  await vi.waitFor(() => expect(isAllowed).toHaveBeenCalledTimes(16), WAIT_OPTIONS);
   held.resolve(false);
   expect(new Set(await Promise.all(unknown))).toEqual(new Set([undefined]));
   // A name that was looked up is unknown for some seconds.
@@ -128,7 +129,7 @@ test("at most four certificates are ordered at once", async () => {
   const names = Array.from({ length: 6 }, (_, i) => `n${i}.example`);
   for (const name of names) allowed.add(name);
   const all = names.map((name) => certificates.getContext(name));
-  await vi.waitFor(() => expect(issue).toHaveBeenCalledTimes(4));
+  await vi.waitFor(() => expect(issue).toHaveBeenCalledTimes(4), WAIT_OPTIONS);
   held.reject(new Error("the authority is down"));
   expect(await Promise.all(all)).toEqual(names.map(() => undefined));
   expect(issue).toHaveBeenCalledTimes(4);

@@ -14,6 +14,7 @@ import { HttpsServer } from "../../../../../self-host/front-proxy/https/https-se
 import { writePrivateFile } from "../../../../../self-host/files.ts";
 import { DAY_MS } from "../../../../../shared/time.ts";
 import { createCertificate } from "../../../../harness/fakes/certificate.ts";
+import { WAIT_OPTIONS } from "../../../../harness/timeouts.ts";
 
 let open: number;
 let isFull: boolean;
@@ -59,18 +60,18 @@ async function handshake(): Promise<TLSSocket> {
 
 test("a connection is counted from before its handshake to its end", async () => {
   const silent = connectTcp(port, "127.0.0.1");
-  await vi.waitFor(() => expect(open).toBe(1));
+  await vi.waitFor(() => expect(open).toBe(1), WAIT_OPTIONS);
   silent.destroy();
-  await vi.waitFor(() => expect(open).toBe(0));
+  await vi.waitFor(() => expect(open).toBe(0), WAIT_OPTIONS);
   const broken = connectTcp(port, "127.0.0.1").on("error", () => undefined);
   broken.end("GET / HTTP/1.1\r\n\r\n");
-  await vi.waitFor(() => expect(broken.closed).toBe(true));
+  await vi.waitFor(() => expect(broken.closed).toBe(true), WAIT_OPTIONS);
   expect(open).toBe(0);
   const visitor = await handshake();
   expect(open).toBe(1);
   expect(Buffer.concat(await visitor.toArray()).toString()).toBe("hello");
   visitor.destroy();
-  await vi.waitFor(() => expect(open).toBe(0));
+  await vi.waitFor(() => expect(open).toBe(0), WAIT_OPTIONS);
 });
 
 test("a connection beyond the limit is closed before its handshake", async () => {
@@ -105,13 +106,14 @@ test("a renewed certificate in the files is used for the next connection, and a 
     const before = await readSerial();
     files.watch((keyPair) => server.replaceKeyPair(keyPair), 10);
     await write(second.cert, first.key);
-    await vi.waitFor(() =>
-      expect(reported).toHaveBeenCalledWith(expect.stringMatching(/previous/)),
+    await vi.waitFor(
+      () => expect(reported).toHaveBeenCalledWith(expect.stringMatching(/previous/)),
+      WAIT_OPTIONS,
     );
     expect(await readSerial()).toBe(before);
     expect(files.isFor("a.example")).toBe(false);
     await write(second.cert, second.key);
-    await vi.waitFor(() => expect(files.isFor("a.example")).toBe(true));
+    await vi.waitFor(() => expect(files.isFor("a.example")).toBe(true), WAIT_OPTIONS);
     expect(await readSerial()).not.toBe(before);
     expect(reported).toHaveBeenCalledTimes(1);
   } finally {
