@@ -45,7 +45,7 @@ export async function startHop(): Promise<Hop> {
         host: "127.0.0.1",
         port: frontPort,
         https: undefined,
-    apiHosts: [],
+        apiHosts: [],
         upstreamPaths: { tunnel: join(directory, SOCKET), api: join(directory, SOCKET) },
         probePath: join(directory, PROBE_SOCKET),
         metricsPath: join(directory, "metrics.sock"),

@@ -123,6 +123,11 @@ function readAddress(visitor: Socket): string {
 /** @param visitor paused. */
 function serve(visitor: Socket, handleClosed: () => void): void {
   const address = readAddress(visitor);
+  if (address === "") {
+    // The visitor has reset the connection: its requests would escape rules and limits for addresses.
+    visitor.destroy();
+    return handleClosed();
+  }
   const acknowledgementKey = randomBytes(KEY_BYTES).toString("base64url");
   const cfBlob = JSON.stringify({
     clientIp: address,

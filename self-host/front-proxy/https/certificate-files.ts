@@ -1,6 +1,6 @@
 /** A certificate in files, which another program may replace while the server runs. */
 import { readFile } from "node:fs/promises";
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { DAY_MS, MINUTE_MS } from "../../../shared/time.ts";
 import { getErrorMessage } from "../../../shared/error-message.ts";
@@ -24,7 +24,10 @@ export async function readKeyPair({
   const cert = await readFileOfSetting("HTTPS_CERTIFICATE_FILE", certificateFile);
   const key = await readFileOfSetting("HTTPS_KEY_FILE", keyFile);
   try {
+    // Empty files, which another program is just writing, would give a context that fails each handshake.
+    createPrivateKey(key);
     createSecureContext({ cert, key });
+    new X509Certificate(cert);
   } catch (error) {
     throw new Error(
       `HTTPS_CERTIFICATE_FILE, HTTPS_KEY_FILE: not a certificate and its private key in PEM: ${getErrorMessage(error)}`,

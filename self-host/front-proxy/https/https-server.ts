@@ -16,7 +16,7 @@ export interface HttpsServerOptions {
   keyPair: KeyPair | undefined;
   /** Finds a certificate for a host. */
   findContext: (serverName: string) => Promise<SecureContext | undefined>;
-  /** Counts a connection before its handshake. @returns a function that ends the count; undefined: refused. */
+  /** Counts a connection before anything is read from it. @returns a function that ends the count; undefined: refused. */
   admit: (connection: Socket) => (() => void) | undefined;
   /** Serves a connection after its handshake. */
   serve: (visitor: TLSSocket) => void;

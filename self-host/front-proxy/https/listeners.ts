@@ -36,7 +36,11 @@ export async function createListeners(
   });
   files?.watch((keyPair) => server.replaceKeyPair(keyPair));
   acme?.certificates.start([...apiHosts].filter((name) => !files?.isFor(name)));
-  const redirect = createRedirectServer(publicPort, (path) => acme?.issuer.findAnswer(path));
+  const redirect = createRedirectServer({
+    httpsPort: publicPort,
+    findAnswer: (path) => acme?.issuer.findAnswer(path),
+    admit: connections.admit,
+  });
   return { https: server.tcp, redirect };
 }
 

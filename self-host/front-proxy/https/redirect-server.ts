@@ -3,19 +3,27 @@
  * verifies that a host is of this server.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { HttpsServerOptions } from "./https-server.ts";
 
-const CONNECTIONS_MAX = 1_000;
 /** How long a connection may take for its request. */
 const REQUEST_MAX_MS = 10_000;
 const HTTPS_DEFAULT_PORT = 443;
 /** A name or an IPv4 address, or an IPv6 address in brackets; a port may follow. */
 const HOST = /^([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
-/** @param httpsPort the public port of HTTPS. @param findAnswer to a path that is not redirected. */
-export function createRedirectServer(
-  httpsPort: number,
-  findAnswer: (path: string) => string | undefined,
-): Server {
+export interface RedirectServerOptions extends Pick<HttpsServerOptions, "admit"> {
+  /** The public port of HTTPS. */
+  httpsPort: number;
+  /** @returns the answer to a path that is not redirected. */
+  findAnswer: (path: string) => string | undefined;
+}
+
+export function createRedirectServer({
+  httpsPort,
+  findAnswer,
+  admit,
+}: RedirectServerOptions): Server {
   const suffix = httpsPort === HTTPS_DEFAULT_PORT ? "" : `:${httpsPort}`;
   const server = createServer(
     { headersTimeout: REQUEST_MAX_MS, requestTimeout: REQUEST_MAX_MS },
@@ -26,7 +34,11 @@ export function createRedirectServer(
       else response.end(answer);
     },
   );
-  server.maxConnections = CONNECTIONS_MAX;
+  server.prependListener("connection", (connection: Socket) => {
+    const release = admit(connection);
+    if (release) connection.once("close", release);
+    else connection.destroy();
+  });
   server.setTimeout(REQUEST_MAX_MS, (connection) => connection.destroy());
   return server;
 }

@@ -12,6 +12,9 @@ import { calculateJwkThumbprint, flattenedVerify, importJWK, type JWK } from "jo
 import { exchange } from "../tunnel/raw-http.ts";
 import { createCertificate } from "./certificate.ts";
 
+/** RFC 5280, appendix A.1. */
+const COMMON_NAME_MAX_CHARS = 64;
+
 export interface CertificateAuthority extends AsyncDisposable {
   directoryUrl: string;
   /** The root's certificate in PEM. */
@@ -132,9 +135,10 @@ export async function startCertificateAuthority(
   }
 
   function finalize(order: Order, csr: string): void {
-    const subjectKey = new Uint8Array(
-      new Pkcs10CertificateRequest(Buffer.from(csr, "base64url")).publicKey.rawData,
-    );
+    const request = new Pkcs10CertificateRequest(Buffer.from(csr, "base64url"));
+    const [subject = ""] = request.subjectName.getField("CN");
+    if (subject.length > COMMON_NAME_MAX_CHARS) throw new Error("the common name is too long");
+    const subjectKey = new Uint8Array(request.publicKey.rawData);
     const validToMs = Date.now() + authority.lifetimeMs;
     const { name: commonName } = order;
     order.certificate = createCertificate({ commonName, subjectKey, issuer: root, validToMs }).cert;

@@ -79,6 +79,12 @@ test("a tunnel's first visitors wait for its certificate, for which there is one
   expect(countOrders("shop.tunnels.example")).toBe(1);
 });
 
+test("a long name gets a certificate, although it does not fit into a common name", async () => {
+  const subdomain = "a".repeat(60);
+  await createTunnel(subdomain);
+  expect(await visit(`${subdomain}.tunnels.example`)).toBe(502);
+});
+
 test.each(["unknown.tunnels.example", "other.example", "a_b.tunnels.example"])(
   "no certificate is ordered for %s, which this server does not serve",
   async (host) => {

@@ -24,8 +24,9 @@ async function run(request: OrderRequest): Promise<void> {
 
 async function order({ name, directoryUrl, email, accountKey }: OrderRequest) {
   const client = new Client({ directoryUrl, accountKey, ...POLLING });
+  // A common name has at most 64 characters; clients read the alternative names only.
   const [key, csr] = await crypto.createCsr(
-    { commonName: name },
+    { altNames: [name] },
     await crypto.createPrivateEcdsaKey(),
   );
   const cert = await client.auto({

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { connect as connectTcp, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import {
   readKeyPair,
 } from "../../../../../self-host/front-proxy/https/certificate-files.ts";
 import { HttpsServer } from "../../../../../self-host/front-proxy/https/https-server.ts";
+import { writePrivateFile } from "../../../../../self-host/files.ts";
 import { DAY_MS } from "../../../../../shared/time.ts";
 import { createCertificate } from "../../../../harness/fakes/certificate.ts";
 import { WAIT_OPTIONS } from "../../../../harness/timeouts.ts";
@@ -85,7 +86,10 @@ test("a renewed certificate in the files is used for the next connection, and a 
     keyFile: join(directory, "key.pem"),
   };
   const write = (cert: string, key: string) =>
-    Promise.all([writeFile(paths.certificateFile, cert), writeFile(paths.keyFile, key)]);
+    Promise.all([
+      writePrivateFile(paths.certificateFile, cert),
+      writePrivateFile(paths.keyFile, key),
+    ]);
   const readSerial = async () => {
     const visitor = await handshake();
     const serial = visitor.getPeerX509Certificate()?.serialNumber;
@@ -114,6 +118,28 @@ test("a renewed certificate in the files is used for the next connection, and a 
     expect(await readSerial()).not.toBe(before);
   } finally {
     stop?.();
+    await rm(directory, { recursive: true });
+  }
+});
+
+test("an empty file is no certificate and no key, as while another program writes it", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "underpass-certificate-"));
+  const { cert, key } = createCertificate();
+  const paths = {
+    certificateFile: join(directory, "cert.pem"),
+    keyFile: join(directory, "key.pem"),
+  };
+  try {
+    for (const [certText, keyText] of [
+      [cert, ""],
+      ["", key],
+      ["", ""],
+    ] as const) {
+      await writePrivateFile(paths.certificateFile, certText);
+      await writePrivateFile(paths.keyFile, keyText);
+      await expect(readKeyPair(paths)).rejects.toThrow(/not a certificate and its private key/);
+    }
+  } finally {
     await rm(directory, { recursive: true });
   }
 });
