@@ -6,7 +6,7 @@ import { X509Certificate } from "node:crypto";
 import { createSecureContext, type SecureContext } from "node:tls";
 import { BoundedMap } from "../../../../shared/bounds/bounded-map.ts";
 import { getErrorMessage } from "../../../../shared/error-message.ts";
-import { HOUR_MS, MINUTE_MS } from "../../../../shared/time.ts";
+import { MINUTE_MS } from "../../../../shared/time.ts";
 import type { KeyPair } from "../certificate-files.ts";
 
 const CONTEXTS_MAX = 1_000;
@@ -16,9 +16,10 @@ const LOOK_UPS_MAX = 16;
 const ORDERS_MAX = 4;
 /** A name that is not of this server is not looked up again for this long. */
 const UNKNOWN_MS = 10_000;
-/** After an order has failed: authorities limit failed orders to some an hour. */
-const FAILED_MS = HOUR_MS;
-const RENEWAL_INTERVAL_MS = HOUR_MS;
+/** After an order has failed. Let's Encrypt allows five failed attempts an hour for a name. */
+const FAILED_MS = 15 * MINUTE_MS;
+/** How often certificates that expire soon are renewed, and those that are missing are ordered. */
+const CHECK_INTERVAL_MS = 15 * MINUTE_MS;
 /** Renewed when this part of its time is left. */
 const RENEWED_PART = 1 / 3;
 const NAME = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*$/;
@@ -70,15 +71,19 @@ export class AcmeCertificates {
     return (await this.#prepareOnce(name))?.context;
   }
 
-  /** Renews certificates that expire soon, now and each hour. @param names get a certificate now. */
+  /** Now, and then again and again. @param names get a certificate before anyone connects. */
   start(names: readonly string[]): void {
-    for (const name of names) if (NAME.test(name)) void this.getContext(name);
-    const renew = () =>
-      void this.renewAll().catch((error: unknown) =>
+    const check = () =>
+      void this.#check(names).catch((error: unknown) =>
         console.error(`certificates can't be renewed: ${getErrorMessage(error)}`),
       );
-    renew();
-    setInterval(renew, RENEWAL_INTERVAL_MS).unref();
+    check();
+    setInterval(check, CHECK_INTERVAL_MS).unref();
+  }
+
+  async #check(names: readonly string[]): Promise<void> {
+    for (const name of names) await this.getContext(name);
+    await this.renewAll();
   }
 
   /** One after the other. */
@@ -137,18 +142,28 @@ export class AcmeCertificates {
     this.#orders += 1;
     try {
       const keyPair = await this.#options.issue(name);
-      await this.#options.store.write(name, keyPair);
+      const certificate = this.#keep(name, toCertificate(keyPair));
       console.log(`a certificate for ${name} was issued`);
-      return this.#keep(name, toCertificate(keyPair));
+      await this.#store(name, keyPair);
+      return certificate;
     } catch (error) {
       this.#unavailable.set(name, this.#now() + FAILED_MS);
       const minutes = FAILED_MS / MINUTE_MS;
       console.error(
-        `no certificate for ${name} was issued: ${getErrorMessage(error)}; the next attempt is in ${minutes} minutes`,
+        `no certificate for ${name} was issued: ${getErrorMessage(error)}; it is ordered again in ${minutes} minutes at the earliest`,
       );
       return undefined;
     } finally {
       this.#orders -= 1;
+    }
+  }
+
+  /** If that fails, the certificate is used until the server stops. */
+  async #store(name: string, keyPair: KeyPair): Promise<void> {
+    try {
+      await this.#options.store.write(name, keyPair);
+    } catch (error) {
+      console.error(`the certificate for ${name} can't be stored: ${getErrorMessage(error)}`);
     }
   }
 

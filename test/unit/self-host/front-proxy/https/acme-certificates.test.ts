@@ -28,7 +28,7 @@ function create() {
     remove: (name: string) => Promise.resolve(void stored.delete(name)),
   };
   const certificates = new AcmeCertificates({ store, issue, isAllowed, now: () => clock.nowMs });
-  return { certificates, clock, stored, allowed, issue, isAllowed };
+  return { certificates, clock, stored, store, allowed, issue, isAllowed };
 }
 
 test("a certificate is renewed when a third of its time is left, and the new one is used from then on", async () => {
@@ -61,7 +61,7 @@ test("the certificate of a host that is no longer served is kept until it expire
   expect(await certificates.getContext("a.example")).toBeUndefined();
 });
 
-test("a failed renewal leaves the old certificate in use, and is repeated after an hour", async () => {
+test("a failed renewal leaves the old certificate in use, and is repeated after some minutes", async () => {
   const { certificates, clock, allowed, issue } = create();
   allowed.add("a.example");
   const first = await certificates.getContext("a.example");
@@ -71,7 +71,7 @@ test("a failed renewal leaves the old certificate in use, and is repeated after 
   expect(await certificates.getContext("a.example")).toBe(first);
   await certificates.renewAll();
   expect(issue).toHaveBeenCalledTimes(2);
-  clock.nowMs += HOUR_MS + 1;
+  clock.nowMs += 15 * MINUTE_MS + 1;
   await certificates.renewAll();
   expect(issue).toHaveBeenCalledTimes(3);
   expect(await certificates.getContext("a.example")).not.toBe(first);
@@ -83,6 +83,25 @@ test("a file that can't be read is replaced by a new certificate", async () => {
   stored.set("a.example", { cert: "no certificate", key: "no key" });
   expect(await certificates.getContext("a.example")).toBeDefined();
   expect(issue).toHaveBeenCalledTimes(1);
+});
+
+test("a certificate that can't be stored is used all the same", async () => {
+  const { certificates, store, allowed, issue } = create();
+  allowed.add("a.example");
+  vi.spyOn(store, "write").mockRejectedValue(new Error("no space left on device"));
+  const context = await certificates.getContext("a.example");
+  expect(context).toBeDefined();
+  expect(await certificates.getContext("a.example")).toBe(context);
+  expect(issue).toHaveBeenCalledTimes(1);
+});
+
+test("all names of the API get certificates at the start, one after the other", async () => {
+  const { certificates, stored, allowed, issue } = create();
+  const names = Array.from({ length: 6 }, (_, i) => `api${i}.example`);
+  for (const name of names) allowed.add(name);
+  certificates.start([...names, "127.0.0.1"]);
+  await vi.waitFor(() => expect([...stored.keys()]).toEqual(names), WAIT_OPTIONS);
+  expect(issue).toHaveBeenCalledTimes(6);
 });
 
 test("names that can't be those of hosts are not even looked up", async () => {
