@@ -1,6 +1,12 @@
 /** A real browser from npm's own packages: no system browser is needed, and nothing is downloaded. */
 import bundled from "@sparticuz/chromium";
-import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import {
+  chromium,
+  type Browser,
+  type BrowserContext,
+  type LaunchOptions,
+  type Page,
+} from "playwright-core";
 import { hasMemoryDir } from "../directories.ts";
 import { WAIT_MAX_MS } from "../timeouts.ts";
 
@@ -17,7 +23,18 @@ const UNWANTED_FLAGS = [
 
 /** @param domain a domain whose names all resolve to this machine, as those of `localhost` always do. */
 export async function openBrowser(domain = "localhost"): Promise<Browser> {
-  return chromium.launch({
+  const options = await readLaunchOptions(domain);
+  try {
+    return await chromium.launch(options);
+  } catch (error) {
+    // One launch in thousands crashes in Chromium itself, before it has opened anything.
+    if (!String(error).includes("signal=SIGSEGV")) throw error;
+    return chromium.launch(options);
+  }
+}
+
+async function readLaunchOptions(domain: string): Promise<LaunchOptions> {
+  return {
     executablePath: await bundled.executablePath(),
     // This flag of Playwright keeps the memory that the browser's processes share in files on the disk.
     ignoreDefaultArgs: (await hasMemoryDir()) ? ["--disable-dev-shm-usage"] : [],
@@ -27,7 +44,7 @@ export async function openBrowser(domain = "localhost"): Promise<Browser> {
       "--renderer-process-limit=1",
       `--host-resolver-rules=MAP *.${domain} 127.0.0.1`,
     ],
-  });
+  };
 }
 
 export interface OpenedPage {
