@@ -23,25 +23,24 @@ export async function sendRequest(options: RequestOptions, maxMs: number): Promi
   await requestText(options, maxMs);
 }
 
-/** @returns the status of the response. */
-export function requestStatus(options: RequestOptions, maxMs: number): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  request({ ...options, agent: false, signal: AbortSignal.timeout(maxMs) }, (response) => {
-    response.resume();
-    response.on("error", reject);
-    response.on("end", () => resolve(response.statusCode ?? 0));
-  })
-    .on("error", reject)
-    .end();
-  return promise;
+/** @returns the status of the response. Rejects for a response that is too large. */
+export async function requestStatus(options: RequestOptions, maxMs: number): Promise<number> {
+  return (await exchange(options, maxMs)).status;
 }
 
 /** @returns the body of a successful response. Rejects for every other one, and for one that is too large. */
-export function requestText(options: RequestOptions, maxMs: number): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const { method, path } = options;
+export async function requestText(options: RequestOptions, maxMs: number): Promise<string> {
+  const { status, text } = await exchange(options, maxMs);
+  if (status >= 200 && status < 300) return text;
+  throw new Error(`${options.method} ${options.path} answered ${status}`);
+}
+
+const RESPONSE_MAX_CHARS = 256 * 1024;
+
+function exchange(options: RequestOptions, maxMs: number) {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
   request({ ...options, agent: false, signal: AbortSignal.timeout(maxMs) }, (response) => {
-    const { statusCode = 0 } = response;
+    const { statusCode: status = 0 } = response;
     let text = "";
     response.setEncoding("utf8");
     response.on("data", (part: string) => {
@@ -49,17 +48,12 @@ export function requestText(options: RequestOptions, maxMs: number): Promise<str
       if (text.length > RESPONSE_MAX_CHARS) response.destroy(new Error("the answer is too large"));
     });
     response.on("error", reject);
-    response.on("end", () => {
-      if (statusCode >= 200 && statusCode < 300) resolve(text);
-      else reject(new Error(`${method} ${path} answered ${statusCode}`));
-    });
+    response.on("end", () => resolve({ status, text }));
   })
     .on("error", reject)
     .end();
   return promise;
 }
-
-const RESPONSE_MAX_CHARS = 256 * 1024;
 
 /** Returns the address to connect to for an address to listen on: for a wildcard address, the loopback one. */
 export function toConnectableHost(host: string): string {

@@ -57,8 +57,11 @@ test("the palette and the docked inspector have their code before they are opene
   for (const script of ["palette", "docked-inspector"]) await waitForScript(page, script);
   await page.route(/\.js$/, (route) => route.abort());
   await page.keyboard.press("Control+k");
-  await page.getByRole("combobox", { name: "Find anything" }).waitFor();
+  const palette = page.getByRole("combobox", { name: "Find anything" });
+  await palette.waitFor();
   await page.keyboard.press("Escape");
+  // Until then, keys are text for it.
+  await palette.waitFor({ state: "hidden" });
   await page.keyboard.press("i");
   await getSection(page, "Inspector").waitFor();
 });

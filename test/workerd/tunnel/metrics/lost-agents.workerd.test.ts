@@ -18,8 +18,9 @@ test("a tunnel that a crash has interrupted reports nothing until its agent is b
   const dueAtMs = Date.now() + REPORT_PROMPT_MS;
   await tunnel.runAlarmAt(dueAtMs);
   expect(listReports(tunnel)).toMatchObject([CONNECTED]);
+  vi.useRealTimers();
   await tunnel.agent();
-  await tunnel.runAlarmAt(dueAtMs);
+  await vi.waitUntil(() => listReports(tunnel).length === 2, WAIT_OPTIONS);
   expect(listReports(tunnel)).toMatchObject([CONNECTED, CONNECTED_AFTER_VISIT]);
 });
 
