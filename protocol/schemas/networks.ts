@@ -78,7 +78,7 @@ export const RegisterServer = z.object({
 });
 
 export const NetworkRelay = z.object({
-  state: z.enum(NETWORK_STATES),
+  state: z.enum(NETWORK_STATES).describe("How the agent is connected to the relay."),
   latency_ms: z
     .number()
     .nullable()
