@@ -53,6 +53,12 @@ export interface DeliveryQuery {
   waitMs: number;
 }
 
+export interface StoredPage {
+  deliveries: StoredDelivery[];
+  /** The position after which the next page begins. */
+  end: number;
+}
+
 export interface ReceiverStats {
   stored: number;
   lastReceivedAtMs: number | null;
@@ -99,18 +105,15 @@ export class Receiver extends DurableObject<ObjectBindings> {
   }
 
   /** The deliveries after a position, the oldest first. If there are none, it waits for one. */
-  async listDeliveries({
-    after,
-    limit,
-    sinceMs,
-    waitMs,
-  }: DeliveryQuery): Promise<StoredDelivery[]> {
+  async listDeliveries({ after, limit, sinceMs, waitMs }: DeliveryQuery): Promise<StoredPage> {
     const untilMs = Date.now() + waitMs;
     for (;;) {
-      if (this.#isRetired) return [];
-      const page = this.#stored.readPage(after, { limit, sinceMs });
+      if (this.#isRetired) return { deliveries: [], end: after };
+      const start = this.#findStart(after);
+      const deliveries = this.#stored.readPage(start, { limit, sinceMs });
+      const page = { deliveries, end: deliveries.at(-1)?.position ?? start };
       const leftMs = untilMs - Date.now();
-      if (page.length > 0 || leftMs <= 0) return page;
+      if (deliveries.length > 0 || leftMs <= 0) return page;
       // A reader that made room for another one must not wait again: the two would displace each other forever.
       if (!(await this.#longPolls.waitForDelivery(leftMs))) return page;
     }
@@ -171,6 +174,14 @@ export class Receiver extends DurableObject<ObjectBindings> {
       return { outcome: maxBytes < RECEIVER_STORED_MAX_BYTES ? "low_disk" : "full" };
     this.#stored.add(delivery, now);
     return { outcome: "stored" };
+  }
+
+  /**
+   * A reader can be ahead of this receiver, because it read before an older backup was restored. It would miss the deliveries
+   * that get the same positions again, so it continues with the first delivery that is not acknowledged.
+   */
+  #findStart(after: number): number {
+    return after > this.#stored.latestPosition ? this.#acknowledged : after;
   }
 
   /** For when the oldest delivery's retention has passed, and not before `minWaitMs` from now. */

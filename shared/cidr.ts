@@ -11,7 +11,10 @@ export interface Cidr {
   ipv4: { first: number; size: number } | null;
 }
 
-/** @returns null for text that is not a block; a bare address is a block of one address. */
+/**
+ * @returns null for text that is not a block; a bare address is a block of one address. A block of IPv4 addresses that is
+ * written as IPv6 (`::ffff:192.0.2.0/120`) is an IPv4 block.
+ */
 export function parseCidr(text: string): Cidr | null {
   const [address = "", prefixText, ...rest] = text.trim().split("/");
   if (rest.length > 0 || !isValid(address)) return null;
@@ -26,15 +29,24 @@ export function parseCidr(text: string): Cidr | null {
   if (prefixText !== undefined && !/^\d{1,3}$/.test(prefixText)) return null;
   const prefixLength = prefixText === undefined ? maxPrefixLength : Number(prefixText);
   if (prefixLength > maxPrefixLength) return null;
-  const network = isIpv4
-    ? IPv4.networkAddressFromCIDR(`${address}/${prefixLength}`)
-    : IPv6.networkAddressFromCIDR(`${address}/${prefixLength}`);
+  if (isIpv4) return toIpv4Cidr(address, prefixLength);
+  if (parsed.isIPv4MappedAddress() && prefixLength >= IPV4_MAPPED_PREFIX_LENGTH) {
+    const ipv4Address = parsed.toIPv4Address().toString();
+    return toIpv4Cidr(ipv4Address, prefixLength - IPV4_MAPPED_PREFIX_LENGTH);
+  }
+  const network = IPv6.networkAddressFromCIDR(`${address}/${prefixLength}`);
+  return { text: `${network.toString()}/${prefixLength}`, prefixLength, ipv4: null };
+}
+
+/** All IPv4 addresses are in `::ffff:0:0/96` (RFC 4291 §2.5.5.2). */
+const IPV4_MAPPED_PREFIX_LENGTH = 96;
+
+function toIpv4Cidr(address: string, prefixLength: number): Cidr {
+  const network = IPv4.networkAddressFromCIDR(`${address}/${prefixLength}`).toString();
   return {
-    text: `${network.toString()}/${prefixLength}`,
+    text: `${network}/${prefixLength}`,
     prefixLength,
-    ipv4: isIpv4
-      ? { first: ipv4ToNumber(network.toString()), size: 2 ** (32 - prefixLength) }
-      : null,
+    ipv4: { first: ipv4ToNumber(network), size: 2 ** (32 - prefixLength) },
   };
 }
 

@@ -1,11 +1,18 @@
 import { z } from "zod";
 import { STATUS_BY_CODE, type ErrorCode } from "../errors.ts";
 
+const InvalidField = z.object({
+  path: z
+    .string()
+    .describe("The field or the parameter, such as `cidrs[1]`; empty for the whole body."),
+  message: z.string().describe("The rule that it breaks, which continues its name."),
+});
+
 /** The body of every error response. */
 export const ErrorBody = z.object({
   error: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]),
   message: z.string(),
-  fields: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  fields: z.array(InvalidField).optional(),
   retry_after_seconds: z.int().optional(),
 });
 export type ErrorBody = z.infer<typeof ErrorBody>;

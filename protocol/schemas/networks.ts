@@ -17,7 +17,7 @@ export function findCidrError(text: string): string | null {
   const cidr = parseCidr(text);
   if (!cidr || !text.includes("/")) return "must be an IPv4 block such as 10.88.0.0/24";
   const { ipv4, prefixLength } = cidr;
-  if (!ipv4) return "must be an IPv4 block, not an IPv6 block";
+  if (!ipv4 || text.includes(":")) return "must be an IPv4 block, not an IPv6 block";
   if (prefixLength < NETWORK_PREFIX_MIN || prefixLength > NETWORK_PREFIX_MAX) {
     return `must have a prefix from /${NETWORK_PREFIX_MIN} to /${NETWORK_PREFIX_MAX}`;
   }
@@ -78,7 +78,7 @@ export const RegisterServer = z.object({
 });
 
 export const NetworkRelay = z.object({
-  state: z.enum(NETWORK_STATES),
+  state: z.enum(NETWORK_STATES).describe("How the agent is connected to the relay."),
   latency_ms: z
     .number()
     .nullable()

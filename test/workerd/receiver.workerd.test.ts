@@ -48,8 +48,10 @@ const newDelivery = (
   body,
 });
 
-const read = (stub: DurableObjectStub<Receiver>, query = {}) =>
+const readPage = (stub: DurableObjectStub<Receiver>, query = {}) =>
   stub.listDeliveries({ after: 0, limit: 1_000, sinceMs: 0, waitMs: 0, ...query });
+const read = async (stub: DurableObjectStub<Receiver>, query = {}) =>
+  (await readPage(stub, query)).deliveries;
 const readIds = async (stub: DurableObjectStub<Receiver>, query = {}) =>
   (await read(stub, query)).map(({ id }) => id);
 
@@ -148,6 +150,18 @@ test("the acknowledged position never decreases, and never exceeds the newest de
   expect(await stub.acknowledge(1_000)).toBe(3);
   await evictDurableObject(stub);
   expect(await stub.getStats()).toMatchObject({ stored: 3, acknowledged: 3 });
+});
+
+test("a reader that is ahead of the newest delivery continues with the first unacknowledged one", async () => {
+  const stub = await createReceiver();
+  const waiting = readPage(stub, { after: 100, waitMs: 60_000 });
+  await stub.store(newDelivery("a"), 1);
+  expect(await waiting).toMatchObject({ deliveries: [{ id: "a" }], end: 1 });
+  await stub.acknowledge(1);
+  expect(await readPage(stub, { after: 100 })).toEqual({ deliveries: [], end: 1 });
+  for (const id of ["b", "c"]) await stub.store(newDelivery(id), 1);
+  expect(await readIds(stub, { after: 100 })).toEqual(["b", "c"]);
+  expect(await readPage(stub, { after: 3 })).toEqual({ deliveries: [], end: 3 });
 });
 
 /** Moves the arrival of deliveries into the past. */

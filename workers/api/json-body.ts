@@ -34,16 +34,27 @@ export function requireReadableJson(headers: Partial<Record<string, string>>): v
   }
 }
 
-/** @param bytes the size of the body. @throws ApiError 400 `invalid_request`. */
-export async function requireBoundedJson(
-  bytes: number,
-  read: () => Promise<ArrayBuffer>,
-): Promise<void> {
-  if (bytes <= UNBOUNDED_JSON_MAX_BYTES) return;
-  if (exceedsJsonBounds(new Uint8Array(await read()))) {
+/** Refuses bytes that the framework would replace: two names or passwords that differ only in these would be the same. */
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** @throws ApiError 400 `invalid_request` unless the body is UTF-8 and takes little time to parse. */
+export function requireParseableJson(body: Uint8Array): void {
+  if (!isUtf8(body)) {
+    throw new ApiError("invalid_request", "The request body is not valid UTF-8.");
+  }
+  if (body.byteLength > UNBOUNDED_JSON_MAX_BYTES && exceedsJsonBounds(body)) {
     throw new ApiError(
       "invalid_request",
       `A request body of this size must have at most ${JSON_MAX_VALUES} values, in at most ${JSON_MAX_LEVELS} levels.`,
     );
+  }
+}
+
+function isUtf8(bytes: Uint8Array): boolean {
+  try {
+    strictUtf8.decode(bytes);
+    return true;
+  } catch {
+    return false;
   }
 }

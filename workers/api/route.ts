@@ -16,7 +16,7 @@ import type { Database } from "../store/database.ts";
 import type { Principal } from "../store/accounts/sessions.ts";
 import type { CallerActor, MemberActor } from "../store/locks.ts";
 import type { AgentToken, MasterKey } from "../store/tokens/tokens.ts";
-import { requireBoundedJson, requireReadableJson } from "./json-body.ts";
+import { requireParseableJson, requireReadableJson } from "./json-body.ts";
 import type { ResponseHeader } from "./reference/headers.ts";
 import type { SecurityScheme } from "./reference/security.ts";
 
@@ -309,7 +309,7 @@ function requireJsonBody(definition: RouteDefinition): MiddlewareHandler<ApiEnv>
         c.req.raw = new Request(c.req.raw, { headers, body: "{}" });
       } else {
         requireReadableJson(c.req.header());
-        await requireBoundedJson(c.var.bodyBytes, () => c.req.arrayBuffer());
+        requireParseableJson(new Uint8Array(await c.req.arrayBuffer()));
       }
       await next();
     }),

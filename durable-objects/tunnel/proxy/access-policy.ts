@@ -34,6 +34,7 @@ import { removeFromHead, rewriteHead, type RequestHead } from "./heads.ts";
 const ACCESS_TOKEN_REFUSAL: Refusal = {
   code: "unauthorized",
   by: "api_token",
+  headers: { "www-authenticate": 'Bearer error="invalid_token"' },
   message:
     "This request has an access token of the Underpass API. A tunnel does not receive it, because its owner could use it. End the session that it belongs to if you sent it by mistake.",
 };

@@ -31,7 +31,11 @@ export type TunnelPassword = z.output<typeof TunnelPassword>;
 
 /** The username can be given in either of two fields. */
 export const SetBasicAuth = z
-  .object({ username: Username.optional(), user: Username.optional(), password: Password })
+  .object({
+    username: Username.optional(),
+    user: Username.optional().describe("Another name for `username`."),
+    password: Password,
+  })
   .refine(({ username, user }) => (username ?? user) !== undefined, {
     path: ["username"],
     message: "is required",

@@ -12,5 +12,8 @@ export const MintVisitorToken = z.object({
   ttl_seconds: z.int().min(1).max(VISITOR_TOKEN_MAX_SECONDS).default(TTL_DEFAULT_SECONDS),
 });
 
-export const MintedVisitorToken = z.object({ token: z.string(), expiresAt: Instant });
+export const MintedVisitorToken = z.object({
+  token: z.string().describe("A JWT, which the visitor sends in `Authorization: Bearer`."),
+  expiresAt: Instant.describe("When the token expires."),
+});
 export type MintedVisitorToken = z.output<typeof MintedVisitorToken>;

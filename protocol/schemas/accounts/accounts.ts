@@ -50,7 +50,9 @@ export const Me = AccountSummary.extend({
 export type Me = z.infer<typeof Me>;
 
 /** For a caller who knows whose session the cookie should be. */
-export const RenewSession = z.object({ user_id: Uuid.optional() });
+export const RenewSession = z.object({
+  user_id: Uuid.optional().describe("The user whose session the caller expects."),
+});
 
 export const AccessToken = z.object({ access_token: z.string() });
 export type AccessToken = z.infer<typeof AccessToken>;

@@ -23,9 +23,9 @@ export const StartSignIn = z.object({
 
 /** The query of a provider's redirect back. The route checks whether it is complete, after it has removed its cookie. */
 export const ProviderCallback = z.object({
-  code: z.string().optional(),
+  code: z.string().optional().describe("The provider's authorization code."),
   state: z.string().optional(),
   iss: z.string().optional(),
-  error: z.string().optional(),
+  error: z.string().optional().describe("Why there is no code (RFC 6749)."),
   error_description: z.string().optional(),
 });

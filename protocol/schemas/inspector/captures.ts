@@ -53,7 +53,7 @@ export const CaptureSummary = z.object({
   response_size: z.int(),
   client_ip: z.string(),
   kind: CaptureKind,
-  state: CaptureState,
+  state: CaptureState.describe("Whether the request has ended, and how."),
   error: z
     .enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]])
     .nullable()

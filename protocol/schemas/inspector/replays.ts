@@ -19,7 +19,11 @@ export const ReplayRequest = z
       .string()
       .max(METHOD_MAX_CHARS)
       .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be an HTTP method")
-      .regex(/^(?![Cc][Oo][Nn][Nn][Ee][Cc][Tt]$)/, "must not be CONNECT")
+      // The response to TRACE would show headers that the agent adds, and be captured.
+      .regex(
+        /^(?!(?:[Cc][Oo][Nn][Nn][Ee][Cc][Tt]|[Tt][Rr][Aa][Cc][Ee])$)/,
+        "must not be CONNECT or TRACE",
+      )
       .optional(),
     path: z
       .string()

@@ -200,6 +200,7 @@ describe("an access token of the API", () => {
         401,
         "unauthorized",
       ]);
+      expect(findHeader(refused.headers, "www-authenticate")).toBe('Bearer error="invalid_token"');
     }
     expect(origin.requests).toHaveLength(before);
     await expectNotCaptured(visitor.accessToken);

@@ -124,6 +124,8 @@ export function generateExamples(schema: Schema, name = ""): unknown[] {
       return [Math.max(schema.minimum ?? 1, 1)];
     case "boolean":
       return [true];
+    case "null":
+      return [null];
     default:
       return [EXAMPLES[schema.format ?? ""] ?? EXAMPLES[name] ?? "example"];
   }

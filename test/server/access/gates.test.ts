@@ -341,6 +341,24 @@ describe("the gates of a tunnel", () => {
     expect(await listAuditMetadata(id)).toEqual([{ cidrs }]);
   });
 
+  test("leave an event when they are removed, unless the tunnel does not have them", async () => {
+    const id = await createTunnel();
+    for (const setting of ["policy", "auth", "edge-auth", "maintenance", "ip-allowlist"]) {
+      const reply = await owner.delete(`/tunnels/${id}/${setting}`);
+      expect([setting, reply.status]).toEqual([setting, 200]);
+    }
+    expect(await listAuditActions(id)).toEqual(["tunnel_created"]);
+
+    await put(`/tunnels/${id}/policy`, { actions: [DENY] });
+    const removals = Array.from({ length: 5 }, () => owner.delete(`/tunnels/${id}/policy`));
+    expect((await Promise.all(removals)).map(({ status }) => status)).toEqual(Array(5).fill(200));
+    expect(await listAuditActions(id)).toEqual([
+      "tunnel_created",
+      "tunnel_policy_set",
+      "tunnel_policy_removed",
+    ]);
+  });
+
   test("are those of the last of twenty concurrent changes, in the row and in the object", async () => {
     const id = await createTunnel();
     const replies = await Promise.all(

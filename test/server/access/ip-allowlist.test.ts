@@ -115,6 +115,16 @@ describe("a visitor", () => {
     expect(await visitFrom("203.0.113.9")).toBe("passed");
   });
 
+  test("is allowed from an IPv4 block that is written as IPv6", async () => {
+    const set = await allow("::ffff:192.0.2.77/120", "::ffff:c633:6407");
+    expect(set.body).toEqual({ id: shop.id, cidrs: ["192.0.2.0/24", "198.51.100.7/32"] });
+    for (const address of ["192.0.2.1", "::ffff:192.0.2.1", "198.51.100.7"]) {
+      expect([address, await visitFrom(address)]).toEqual([address, "passed"]);
+    }
+    expect(await visitFrom("198.51.100.8")).toBe("forbidden");
+    expect(await visitFrom("::ffff:192.0.3.1")).toBe("forbidden");
+  });
+
   test("is refused with 403 and a reason, before it is asked for a password", async () => {
     await shop.put("auth", { username: "ann", password: "open sesame" });
     await allow("192.0.2.0/24");

@@ -204,6 +204,8 @@ describe("binding", () => {
     }
     expect((await bind(domain, await createTunnel(other), other)).status).toBe(404);
     expect((await owner.send("PUT", `/domains/${domain.id}/bind`)).status).toBe(400);
+    await api.sql("update tunnels set status = 'expired' where id = $1", [tunnel.id]);
+    expect(await bind(domain, tunnel)).toMatchObject({ status: 410, body: { error: "expired" } });
     expect(await findTunnelOfHost(domain.domain)).toBeNull();
   });
 

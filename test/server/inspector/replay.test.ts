@@ -253,6 +253,7 @@ describe("the comparison", () => {
 const REFUSED = [
   { method: "GET /" },
   { method: "CONNECT" },
+  { method: "TRACE" },
   { method: "" },
   { path: "relative" },
   { path: "/a?b" },

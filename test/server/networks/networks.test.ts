@@ -113,6 +113,7 @@ describe("a private network", () => {
     ["10.0.0.0/24/1", "IPv4 block"],
     ["010.0.0.0/24", "IPv4 block"],
     ["", "IPv4 block"],
+    ["::ffff:10.0.0.0/120", "IPv6"],
     ["fd00::/64", "IPv6"],
     ["172.32.0.0/16", "inside one of"],
     ["100.128.0.0/16", "inside one of"],

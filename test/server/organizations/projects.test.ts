@@ -210,9 +210,13 @@ describe("a token of a project", () => {
   });
 });
 
-test("changes of a project are in the audit log", async () => {
+test("changes of a project are in the audit log, but not a name that it already has", async () => {
   const { id, slug } = await createProject();
-  await owner.patch(`/projects/${slug}`, { name: "Other" });
+  const renamed = await owner.patch<Project>(`/projects/${slug}`, { name: "Other" });
+  expect(await owner.patch<Project>(`/projects/${slug}`, { name: "Other" })).toMatchObject({
+    status: 200,
+    body: renamed.body,
+  });
   await owner.delete(`/projects/${slug}`);
   const events = await api.sql<{ action: string }>(
     "select action from audit_events where resource_id = $1 order by created_at",

@@ -46,6 +46,32 @@ test("describes every operation, parameter and field", () => {
   expect(undescribed).toEqual([]);
 });
 
+test.each([
+  ["Error", ["fields", "path"], "the field or the parameter"],
+  ["NetworkRelay", ["state"], "relay"],
+  ["CaptureSummary", ["state"], "has ended"],
+  ["SetBasicAuth", ["user"], "another name for `username`"],
+  ["MintedVisitorToken", ["token"], "jwt"],
+  ["MintedVisitorToken", ["expiresAt"], "token"],
+  ["MintedToken", ["projectSlug"], "only project"],
+  ["Billing", ["limits", "pro"], "the plan `pro`"],
+])("describes what a field means in %s: %j", (component, path, text) => {
+  const property = path.reduce(
+    (schema, name) => (schema.items ?? schema).properties![name]!,
+    document.components.schemas[component]!,
+  );
+  expect(property.description?.toLowerCase()).toContain(text);
+});
+
+test.each([
+  ["/inspector", "path", "A part of the path."],
+  ["/events", "ip_address", "The address from which it was done, as the events have it."],
+  ["/auth/oauth/idp_a/callback", "code", "The provider's authorization code."],
+])("describes a parameter of GET %s as its schema does: %s", (path, name, description) => {
+  const { parameters = [] } = document.paths[path]!.get!;
+  expect(parameters.find((parameter) => parameter.name === name)).toMatchObject({ description });
+});
+
 test("names the schema of every object in a request or a response", () => {
   for (const { operationId, requestBody } of Object.values(document.paths).flatMap((path) =>
     Object.values(path),

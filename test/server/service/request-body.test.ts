@@ -144,3 +144,14 @@ test("a body of a GET is read and ignored", async () => {
   const lines = { ...bearer(), "transfer-encoding": "chunked" };
   expect((await ask("GET", "/projects", lines, chunks)).status).toBe(200);
 });
+
+test("a body that is not UTF-8 is refused, and not stored with other characters", async () => {
+  const create = async (encoding: BufferEncoding) => {
+    const body = Buffer.from('{"slug":"cafe","name":"Café"}', encoding);
+    const answer = await post({ ...bearer(), "content-length": `${body.length}` }, body);
+    const { name, message } = JSON.parse(answer.body.toString()) as Record<string, string>;
+    return [answer.status, name ?? message];
+  };
+  expect(await create("latin1")).toEqual([400, "The request body is not valid UTF-8."]);
+  expect(await create("utf8")).toEqual([201, "Café"]);
+});

@@ -123,7 +123,17 @@ describe("an agent with a valid token", () => {
       ttl: 600,
     });
     const { createdAt, expiresAt } = (await findTunnel("agent-brief"))!;
-    expect(Date.parse(expiresAt!) - Date.parse(createdAt)).toBeCloseTo(600_000, -4);
+    expect(Date.parse(expiresAt!) - Date.parse(createdAt)).toBe(600_000);
+    agent.socket?.close();
+  });
+
+  test("gets the lifetime that the plan grants, to the millisecond", async () => {
+    const person = await api.owner();
+    await api.sql("update organizations set plan = 'free' where id = $1", [person.orgId]);
+    const { wireBytes } = await mintToken(person);
+    const agent = await api.connectAgent(wireBytes, { port: 3000 });
+    const [tunnel] = (await person.get<Tunnel[]>("/tunnels")).body;
+    expect(Date.parse(tunnel!.expiresAt!) - Date.parse(tunnel!.createdAt)).toBe(3600_000);
     agent.socket?.close();
   });
 });

@@ -51,7 +51,7 @@ describe("a budget", () => {
     const token = await mintToken(owner);
     expect(await setBudget(owner, token, cents)).toMatchObject({
       status: 400,
-      body: { error: "invalid_budget" },
+      body: { error: "invalid_budget", fields: [{ path: "monthlyBudgetUsdCents" }] },
     });
     expect((await find(token)).monthlyBudgetUsdCents).toBeNull();
   });

@@ -77,14 +77,14 @@ describe("creating", () => {
 
   test("expires a tunnel as requested", async () => {
     const { body } = await create({ localPort: 1, subdomain: "short", ttlSeconds: 600 });
-    expect(Date.parse(body.expiresAt!) - Date.parse(body.createdAt)).toBeCloseTo(600_000, -4);
+    expect(Date.parse(body.expiresAt!) - Date.parse(body.createdAt)).toBe(600_000);
   });
 
   test("expires a tunnel by its plan at the latest", async () => {
     const person = await api.owner();
     await api.sql("update organizations set plan = 'free' where id = $1", [person.orgId]);
     const { body } = await create({ localPort: 1, ttlSeconds: 24 * 3600 }, person);
-    expect(Date.parse(body.expiresAt!) - Date.parse(body.createdAt)).toBeCloseTo(3600_000, -4);
+    expect(Date.parse(body.expiresAt!) - Date.parse(body.createdAt)).toBe(3600_000);
   });
 
   test.each([1, 31_622_401, Number.MAX_SAFE_INTEGER])(
@@ -94,7 +94,7 @@ describe("creating", () => {
       await api.sql("update organizations set plan = 'pro' where id = $1", [person.orgId]);
       const { status, body } = await create({ localPort: 1, ttlSeconds }, person);
       const seconds = (Date.parse(body.expiresAt!) - Date.parse(body.createdAt)) / 1000;
-      expect([status, Math.round(seconds)]).toEqual([201, Math.min(ttlSeconds, 24 * 3600)]);
+      expect([status, seconds]).toEqual([201, Math.min(ttlSeconds, 24 * 3600)]);
     },
   );
 

@@ -37,6 +37,7 @@ import {
   type NewCode,
 } from "../../store/accounts/accounts.ts";
 import { findPendingRemoval } from "../../store/accounts/mfa-removals.ts";
+import { createFieldHook } from "../field-codes.ts";
 import { allow } from "../guard.ts";
 import {
   createRouter,
@@ -127,6 +128,8 @@ auth.openapi(
         );
     }
   },
+  // Every mistake in the address or the code has the same error code.
+  createFieldHook({ email: "invalid_code", code: "invalid_code" }),
 );
 
 auth.openapi(

@@ -35,6 +35,7 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
+import { tunnelExpired } from "../tunnels/setting-changes.ts";
 
 const TXT_LOOKUP_REFILL_MS = 5_000;
 
@@ -180,7 +181,7 @@ domains.openapi(
     responses: {
       200: jsonResponse("Bound. Visitors of the domain reach the tunnel.", CustomDomain),
     },
-    failures: ["verification_failed", "duplicate_name"],
+    failures: ["verification_failed", "duplicate_name", "expired"],
   }),
   async (c) => {
     const { tunnel_id: tunnelId } = c.req.valid("json");
@@ -193,6 +194,8 @@ domains.openapi(
         throw notFound("domain");
       case "tunnel_not_found":
         throw notFound("tunnel");
+      case "tunnel_expired":
+        throw tunnelExpired();
       case "not_http":
         throw new ApiError(
           "invalid_request",

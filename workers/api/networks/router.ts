@@ -1,25 +1,15 @@
 /** The router and the errors that all routes of private networks share. */
 import { OpenAPIHono } from "@hono/zod-openapi";
-import type { ErrorCode } from "../../../protocol/errors.ts";
 import { ApiError } from "../../errors.ts";
 import { findNetwork, type Network } from "../../store/networks/networks.ts";
 import { getOrgId } from "../guard.ts";
-import { describeField, invalidInput, notFound, type ApiContext, type ApiEnv } from "../route.ts";
-
-/** Fields whose errors have their own code. */
-const CODE_BY_FIELD: Record<string, ErrorCode> = { name: "invalid_name", cidr: "invalid_cidr" };
+import { createFieldHook } from "../field-codes.ts";
+import { notFound, type ApiContext, type ApiEnv } from "../route.ts";
 
 /** Like `createRouter`, with the error codes of names and CIDR blocks. */
 export function createNetworkRouter(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
-    defaultHook(result, c) {
-      if (result.success) return;
-      const error = invalidInput(c, result);
-      const [field] = error.details.fields ?? [];
-      const code = result.target === "json" && field ? CODE_BY_FIELD[field.path] : undefined;
-      if (!code || !field) throw error;
-      throw new ApiError(code, describeField(field), error.details);
-    },
+    defaultHook: createFieldHook({ name: "invalid_name", cidr: "invalid_cidr" }),
   });
 }
 

@@ -22,7 +22,8 @@ import type {
   Parameter,
   Schema,
 } from "./openapi.ts";
-import { findField, SchemaComponents } from "./schemas.ts";
+import { FIELDS } from "./fields.ts";
+import { SchemaComponents } from "./schemas.ts";
 import { SECURITY_SCHEMES } from "./security.ts";
 
 /** The routers of one subject. */
@@ -135,7 +136,7 @@ function describeParameters(
       name,
       in: place,
       required: required.includes(name),
-      description: findField(name, operationId)?.description ?? description,
+      description: FIELDS[`${operationId}.${name}`]?.description ?? description,
       schema,
     };
   });

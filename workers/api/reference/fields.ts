@@ -46,6 +46,8 @@ export const FIELDS: Readonly<Record<string, Field>> = {
     "default",
   ),
   "Token.projectSlug": field("The only project that the token may use; null for any.", "staging"),
+  "MintedToken.projectSlug": field("The only project that it may use; null for any.", "staging"),
+  "PresentedToken.projectSlug": field("The only project that it may use; null for any.", "staging"),
   relay_id: field(
     "The relay that carries the traffic of the network; null while there is none.",
     "relay-1",
@@ -351,8 +353,8 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   allowed: field("The number that the plan includes.", 5),
   monthly: field("In US dollars.", 10),
   yearly: field("In US dollars.", 100),
-  pro: field("The prices of the plan."),
-  team: field("The prices of the plan."),
+  pro: field("The plan `pro`."),
+  team: field("The plan `team`."),
   cancelAtPeriodEnd: field("Whether the subscription ends with the paid period.", false),
 
   // Webhooks

@@ -1,5 +1,6 @@
 /** /webhook-receivers: the receivers of webhooks, and their deliveries. */
 import { z } from "zod";
+import type { StoredPage } from "../../../durable-objects/receiver.ts";
 import type { StoredDelivery } from "../../../durable-objects/receiver/deliveries.ts";
 import { RECEIVERS_PER_ORG_MAX } from "../../limits.ts";
 import {
@@ -210,14 +211,11 @@ receivers.openapi(
         waitMs: wait * 1000,
       }),
     );
-    const deliveries = wait === 0 ? await polling : await endPollAtShutdown(c, polling);
+    const { deliveries, end } =
+      wait === 0 ? await polling : await endPollAtShutdown(c, Number(after), polling);
     // A caller whose access ended while it waited must not receive the deliveries.
     if (wait > 0 && deliveries.length > 0) await authorizeMemberOrAgent(c, "receivers:read");
-    const cursor = deliveries.at(-1)?.position;
-    return c.json(
-      { events: deliveries.map(toDelivery), cursor: cursor === undefined ? after : String(cursor) },
-      200,
-    );
+    return c.json({ events: deliveries.map(toDelivery), cursor: String(end) }, 200);
   },
 );
 
@@ -251,15 +249,16 @@ async function requireReceiver(c: ApiContext, id: string): Promise<ReceiverRow> 
 /** A long poll ends at once, with no deliveries, when the server is stopping or the client has disconnected. */
 async function endPollAtShutdown(
   c: ApiContext,
-  polling: Promise<StoredDelivery[]>,
-): Promise<StoredDelivery[]> {
+  after: number,
+  polling: Promise<StoredPage>,
+): Promise<StoredPage> {
   if (isDraining())
     throw new ApiError("unavailable", "The server is restarting. Try again.", {
       retryAfterSeconds: 1,
     });
-  const { promise: ended, resolve } = Promise.withResolvers<StoredDelivery[]>();
+  const { promise: ended, resolve } = Promise.withResolvers<StoredPage>();
   const check = setInterval(() => {
-    if (isDraining() || c.req.raw.signal.aborted) resolve([]);
+    if (isDraining() || c.req.raw.signal.aborted) resolve({ deliveries: [], end: after });
   }, LONG_POLL_CHECK_MS);
   try {
     return await Promise.race([polling, ended]);

@@ -11,6 +11,7 @@ import { hasFeature, type PlanState } from "../billing/plans.ts";
 import type { AuditAction } from "../../../protocol/audit/audit-actions.ts";
 import type { Feature } from "../../../protocol/schemas/accounts/entitlements.ts";
 import type { UnitOfWork, Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
@@ -38,6 +39,7 @@ export function setBasicAuth(
   return changeTunnelSettings(db, actor, id, {
     columns: (plan) => toPasswordColumns(plan, auth),
     event: toPasswordEvent(auth),
+    removes: auth ? undefined : isNotNull(tunnels.basicAuthHash),
     needs: auth ? "tunnel_password" : null,
   });
 }
@@ -74,7 +76,8 @@ export function setIdentityGate(
     ...(identityGate ? {} : { isBeyondPlan: remainsBeyondPlan(plan, otherGate) }),
   });
   const needs = identityGate ? "edge_identity_gate" : null;
-  return changeTunnelSettings(db, actor, id, { columns, event, needs });
+  const removes = identityGate ? undefined : isNotNull(tunnels.identityGate);
+  return changeTunnelSettings(db, actor, id, { columns, event, removes, needs });
 }
 
 /** When one gate is removed, the tunnel stays closed only if the plan lacks the other gate and the tunnel has it. */
@@ -93,8 +96,11 @@ export function setPolicy(
   id: string,
   policy: TrafficPolicy | null,
 ): Promise<SettingOutcome> {
-  const event = toPolicyEvent(policy);
-  return changeTunnelSettings(db, actor, id, { columns: () => ({ policy }), event });
+  return changeTunnelSettings(db, actor, id, {
+    columns: () => ({ policy }),
+    event: toPolicyEvent(policy),
+    removes: policy ? undefined : isNotNull(tunnels.policy),
+  });
 }
 
 function toPolicyEvent(policy: TrafficPolicy | null): SettingEvent {
@@ -112,6 +118,7 @@ export function setMaintenance(
   return changeTunnelSettings(db, actor, id, {
     columns: () => ({ maintenance: isOn }),
     event: [isOn ? "tunnel_maintenance_started" : "tunnel_maintenance_ended"],
+    removes: isOn ? undefined : eq(tunnels.maintenance, true),
     enqueueUpdate: ({ enqueue }, row) => {
       const maintenance = { version: row.settingsVersion, isOn, message };
       enqueue({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
@@ -131,6 +138,7 @@ export function setAllowedCidrs(
     event: allowedCidrs
       ? ["tunnel_ip_allowlist_set", { cidrs: allowedCidrs }]
       : ["tunnel_ip_allowlist_removed"],
+    removes: allowedCidrs ? undefined : isNotNull(tunnels.allowedCidrs),
     appliesTo: "any",
   });
 }
@@ -243,6 +251,8 @@ type SettingEvent = [action: AuditAction, details?: Record<string, unknown>];
 interface SettingUpdate {
   columns: ColumnValues;
   event: SettingEvent;
+  /** For a removal: whether a tunnel has the setting. Removing one that it does not have leaves no event. */
+  removes?: SQL | undefined;
   /** The feature that the plan must have. null: none. */
   needs?: Feature | null;
   /** The protocols of the tunnels that can have this setting. */
@@ -261,26 +271,40 @@ export async function changeTunnelSettings(
   id: string,
   update: SettingUpdate,
 ): Promise<SettingOutcome> {
-  const { columns, event, needs, appliesTo = "http", enqueueUpdate = enqueueSettings } = update;
+  const { columns, event, removes, needs } = update;
+  const { appliesTo = "http", enqueueUpdate = enqueueSettings } = update;
+  const isTunnel = isUndeletedTunnel(actor.orgId, id);
   return db.transaction(
     async (change) => {
       const plan = await lockPlanAndRole(change.tx, actor);
       if (needs && !hasFeature(needs, plan, new Date())) return "upgrade_required";
+      const isEvent = !removes || (await lockTunnelWith(change.tx, isTunnel, removes));
+      // Even if nothing changes, the tunnel's object may not have received the settings before.
       const [row] = await change.tx
         .update(tunnels)
         .set({ ...columns(plan), settingsVersion: NEXT_SETTINGS_VERSION })
-        .where(isUndeletedTunnel(actor.orgId, id))
+        .where(isTunnel)
         .returning();
       if (!row) return "not_found";
       if (appliesTo === "http" && !isHttpProtocol(row.protocol)) return change.rollback("not_http");
       if (row.status === "expired") return change.rollback("expired");
       const [action, details] = event;
-      change.audit(actor, action, id, details);
+      if (isEvent) change.audit(actor, action, id, details);
       await enqueueUpdate(change, row);
       return "changed";
     },
     { requireDelivery: true },
   );
+}
+
+/** @returns whether the condition holds for the tunnel. Until the commit, no other transaction changes that. */
+async function lockTunnelWith(tx: Transaction, isTunnel: SQL, condition: SQL): Promise<boolean> {
+  const found = await tx
+    .select({ id: tunnels.id })
+    .from(tunnels)
+    .where(and(isTunnel, condition))
+    .for("no key update");
+  return found.length > 0;
 }
 
 export function enqueueSettings({ enqueue }: UnitOfWork, row: TunnelRow): void {

@@ -13,7 +13,7 @@ import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUnendedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
+import { isUndeletedTunnel } from "../tunnels/undeleted-tunnels.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
 /** Unverified claims of one organization. */
@@ -130,16 +130,22 @@ export function bindDomain(
   actor: MemberActor,
   { id, tunnelId }: { id: string; tunnelId: string },
 ): Promise<
-  DomainRow | "not_found" | "tunnel_not_found" | "not_http" | "not_verified" | "duplicate_name"
+  | DomainRow
+  | "not_found"
+  | "tunnel_not_found"
+  | "tunnel_expired"
+  | "not_http"
+  | "not_verified"
+  | "duplicate_name"
 > {
   return db.changeAs(actor, async (change) => {
     const { tx } = change;
     const { orgId } = actor;
     // The end of a tunnel locks the tunnel before its domains too; another order could cause a deadlock.
     const [tunnel] = await tx
-      .select({ id: tunnels.id, protocol: tunnels.protocol })
+      .select({ protocol: tunnels.protocol, status: tunnels.status })
       .from(tunnels)
-      .where(and(isUnendedTunnelIn(orgId), eq(tunnels.id, tunnelId)))
+      .where(isUndeletedTunnel(orgId, tunnelId))
       .for("share");
     const [row] = await tx
       .select()
@@ -149,6 +155,7 @@ export function bindDomain(
     if (!row) return "not_found";
     if (!row.verifiedAt) return "not_verified";
     if (!tunnel) return "tunnel_not_found";
+    if (tunnel.status === "expired") return "tunnel_expired";
     if (!isHttpProtocol(tunnel.protocol)) return "not_http";
     if (row.boundTunnelId === tunnelId) return row;
     return bindLockedDomain(change, actor, row, tunnelId);

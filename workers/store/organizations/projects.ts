@@ -79,7 +79,10 @@ export function createProject(
   });
 }
 
-/** The slug can't be changed, because it is part of public names. */
+/**
+ * The slug can't be changed, because it is part of public names. Setting the current name changes nothing and writes no
+ * event.
+ */
 export function renameProject(
   db: Database,
   actor: MemberActor,
@@ -87,13 +90,15 @@ export function renameProject(
 ): Promise<ProjectRow | "not_found"> {
   return db.transaction(async ({ tx, audit }) => {
     const [project] = await tx
-      .update(projects)
-      .set({ name })
+      .select()
+      .from(projects)
       .where(isLiveProject(actor.orgId, slug))
-      .returning();
+      .for("no key update");
     if (!project) return "not_found";
+    if (project.name === name) return project;
+    await tx.update(projects).set({ name }).where(eq(projects.id, project.id));
     audit(actor, "project_renamed", project.id, { slug, name });
-    return project;
+    return { ...project, name };
   });
 }
 

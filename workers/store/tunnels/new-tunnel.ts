@@ -27,7 +27,8 @@ export async function createServedTunnel(
 ): Promise<RegisteredTunnel | null> {
   const { orgId, plan } = owner;
   const { name, label: subdomain } = request;
-  const expiresAt = getTunnelExpiry(plan, undefined, new Date());
+  const createdAt = new Date();
+  const expiresAt = getTunnelExpiry(plan, undefined, createdAt);
   const tunnel = { id: crypto.randomUUID(), orgId, name, subdomain, expiresAt };
   const message = {
     kind: "hostname" as const,
@@ -36,7 +37,7 @@ export async function createServedTunnel(
   const [, { rows }] = await query.batch([
     query.execute(buildOwnerLock(owner, buildLock(orgId, "tunnels"))),
     // A statement of its own, which sees what was committed before the locks were acquired.
-    query.execute<InsertedRow>(buildInsert(request, owner, tunnel, message)),
+    query.execute<InsertedRow>(buildInsert(request, owner, { ...tunnel, createdAt }, message)),
   ]);
   const [row] = rows;
   if (!row) return null;
@@ -44,6 +45,13 @@ export async function createServedTunnel(
   const { settings_version: settingsVersion, shards } = row;
   const withoutRelay = { relayId: null, publicPort: null, relayHost: null };
   return { tunnel: { ...tunnel, settingsVersion, shards, ...withoutRelay }, plan };
+}
+
+interface NewRow {
+  id: string;
+  name: string;
+  createdAt: Date;
+  expiresAt: Date | null;
 }
 
 type InsertedRow = {
@@ -56,7 +64,7 @@ type InsertedRow = {
 function buildInsert(
   { ip, label, protocol, localPort, tokenNonce: agentNonce }: RegistrationRequest,
   owner: TunnelOwner,
-  { id, name, expiresAt }: { id: string; name: string; expiresAt: Date | null },
+  { id, name, createdAt, expiresAt }: NewRow,
   { kind, payload }: OutboxMessage,
 ): SQL {
   const { orgId, tokenId, createdBy: userId, projectId } = owner;
@@ -73,10 +81,10 @@ function buildInsert(
       select ${label}, ${id}::uuid, 1 from admitted on conflict do nothing returning host),
     created as (
       insert into ${tunnels} (id, org_id, project_id, name, subdomain, protocol, local_port,
-        status, connected_token_id, agent_connected, last_seen_at, expires_at)
+        status, connected_token_id, agent_connected, last_seen_at, created_at, expires_at)
       select ${id}::uuid, ${orgId}::uuid, ${projectId}::uuid, ${name}, host, ${protocol},
         ${localPort}::int, 'active', ${tokenId}::uuid, true, now(),
-        ${expiresAt?.toISOString() ?? null}::timestamptz
+        ${createdAt.toISOString()}::timestamptz, ${expiresAt?.toISOString() ?? null}::timestamptz
       from named returning settings_version, shards),
     recorded as (
       insert into ${auditEvents} (org_id, user_id, action, resource_type, resource_id, ip, metadata)

@@ -218,7 +218,14 @@ async function saveTunnel(
           requestedExpiresAt: getEarlier(existing.requestedExpiresAt, expiry.requestedExpiresAt),
         }),
       })
-    : await insertTunnel(change, actor, { name, label, projectId, ...served, ...expiry });
+    : await insertTunnel(change, actor, {
+        name,
+        label,
+        projectId,
+        createdAt: now,
+        ...served,
+        ...expiry,
+      });
   if ("freeAt" in tunnel) return tunnel;
   return { tunnel, ttlLimit: findTtlLimit(tunnel, expiry, ttlSeconds) };
 }

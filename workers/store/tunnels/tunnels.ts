@@ -110,11 +110,12 @@ export function createTunnel(
     const projectId = await lockProject(change.tx, actor.orgId, projectSlug);
     if (projectId === null) return "project_not_found";
     const now = new Date();
-    const expiry = {
+    const lifetime = {
+      createdAt: now,
       expiresAt: getTunnelExpiry(plan, ttlSeconds, now),
       requestedExpiresAt: getRequestedExpiry(ttlSeconds, now),
     };
-    const row = await insertTunnel(change, actor, { ...columns, ...expiry, projectId });
+    const row = await insertTunnel(change, actor, { ...columns, ...lifetime, projectId });
     if ("freeAt" in row) return change.rollback(row);
     if (row.expiresAt) {
       const payload = { tunnelId: row.id, atMs: row.expiresAt.getTime() };
@@ -130,6 +131,8 @@ export function createTunnel(
 }
 
 export type NewTunnel = Omit<PgInsertValue<typeof tunnels>, "orgId" | "subdomain"> & {
+  /** The time from which its lifetime is counted. */
+  createdAt: Date;
   /** The name with the project's suffix. */
   label: string;
 };
