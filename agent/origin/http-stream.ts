@@ -24,7 +24,6 @@ type Phase = "awaiting" | "held" | "responding" | "flushing" | "ended";
 const RETRIED_WITH_LOCAL_NAME = "sent again with the local server's own host name";
 
 export class HttpStream implements Stream {
-  readonly isDrainable = true;
   readonly #wire: StreamWire;
   readonly #id: number;
   readonly #origin: OriginServer;
@@ -61,6 +60,11 @@ export class HttpStream implements Stream {
     origin.storedRequests?.add(this.#report, head, this.#body !== null);
   }
 
+  /** Event streams that answer a POST, such as those of MCP servers and language models, end by themselves. */
+  get isDrainable(): boolean {
+    return !this.#isEventStream || this.#report.method !== "GET";
+  }
+
   /** Changes until the end of the stream. */
   get report(): RequestReport {
     return this.#report;
@@ -81,11 +85,12 @@ export class HttpStream implements Stream {
     this.#fail(RESET.protocolError, "the request body exceeds its window");
   }
 
-  abort(): void {
+  abort(reason: string): void {
     this.#phase = "ended";
-    this.#abortRequest?.(new Error("the visitor left"));
+    this.#abortRequest?.(new Error(reason));
     this.#body?.destroy();
-    this.#closeStream();
+    this.#report.abortReason = reason;
+    this.#reportEnd(this.#report.status);
   }
 
   // ── Request ──

@@ -123,6 +123,7 @@ export class OriginServer {
       status: 0,
       durationMs: 0,
       problem: undefined,
+      abortReason: undefined,
       bytesIn: 0,
       bytesOut: 0,
       messages: 0,
