@@ -8,7 +8,12 @@ import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import { encodeResponseHead } from "./response-head.ts";
 import type { OriginServer } from "./origin-server.ts";
-import { describeOriginError, toReportedStatus, toResetCode } from "./origin-error.ts";
+import {
+  describeOriginError,
+  mayExpectTls,
+  toReportedStatus,
+  toResetCode,
+} from "./origin-error.ts";
 import { RequestBody } from "./request-body.ts";
 
 /**
@@ -258,6 +263,7 @@ export class HttpStream implements Stream {
     const mayHaveArrived = this.#abortRequest !== undefined || this.#attempts > 1;
     const isRepeatable = !mayHaveArrived || isSafe(this.#report.method);
     const code = isUnanswered ? toResetCode(error) : RESET.originFailed;
+    if (isUnanswered && mayExpectTls(error)) void this.#origin.reportNoHttp();
     const isUnsure = code === RESET.originUnreachable && !isRepeatable;
     this.#fail(isUnsure ? RESET.originFailed : code, this.#describe(error));
   }

@@ -1,4 +1,5 @@
 /** The output of `underpass http`: JSON for programs, and lines for logs. tunnel-screen.ts has the screen. */
+import { nameKeys } from "../config/option-keys.ts";
 import { describeMaintenance } from "../gates/tunnel-gates.ts";
 import type { Target } from "../origin/target.ts";
 import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
@@ -50,7 +51,7 @@ export function printHttpLines(
     print("error", `Forwarding ${url} -> ${target.origin}`);
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     void tunnel.origin.findConnectProblem().then((problem) => {
-      if (problem !== null) print("warn", problem);
+      if (problem !== null) print("warn", name === undefined ? problem : nameKeys(problem));
     });
   });
   tunnel.on("request", ({ method, path, status, durationMs, ...more }) => {
