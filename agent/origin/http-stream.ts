@@ -91,6 +91,7 @@ export class HttpStream implements Stream {
   }
 
   abort(reason: string): void {
+    if (this.#phase === "ended") return;
     this.#phase = "ended";
     this.#abortRequest?.(new Error(reason));
     this.#body?.destroy();

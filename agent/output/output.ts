@@ -52,17 +52,22 @@ export function printError(text: string): void {
 
 export type EventPrinter = (value: { event: string; [field: string]: unknown }) => void;
 
+/** Prints an event of a command that runs until it is stopped, with the time. */
+export const printEvent: EventPrinter = ({ event, ...fields }) =>
+  printJson({ event, time: new Date().toISOString(), ...fields });
+
 /**
  * @param tunnel its name, when one process serves several.
  * @returns a function that prints events, with the name as their field `tunnel`.
  */
 export function createEventPrinter(tunnel?: string): EventPrinter {
-  if (tunnel === undefined) return printJson;
-  return ({ event, ...fields }) => printJson({ event, tunnel, ...fields });
+  if (tunnel === undefined) return printEvent;
+  return ({ event, ...fields }) => printEvent({ event, tunnel, ...fields });
 }
 
 /**
- * @param tunnel its name, when one process serves several: each line starts with it.
+ * Lines of a log begin with the time; those at a terminal do not.
+ * @param tunnel its name, when one process serves several: each line names it.
  * @returns a function that prints the lines whose level `level` includes.
  */
 export function createLinePrinter(
@@ -71,12 +76,14 @@ export function createLinePrinter(
 ): (lineLevel: Level, text: string) => void {
   const prefix = tunnel === undefined ? "" : `[${tunnel}] `;
   return (lineLevel, text) => {
-    if (LEVELS.indexOf(lineLevel) <= LEVELS.indexOf(level)) printLine(prefix + text);
+    if (LEVELS.indexOf(lineLevel) > LEVELS.indexOf(level)) return;
+    const time = process.stdout.isTTY ? "" : `${new Date().toISOString()} `;
+    printLine(time + prefix + text);
   };
 }
 
 export function printStoppingJson(countOpen: () => number): void {
-  printJson({ event: "stopping", openRequests: countOpen() });
+  printEvent({ event: "stopping", openRequests: countOpen() });
 }
 
 /** Prints it also with `--log-level error`: it answers the user's key. */
@@ -94,7 +101,7 @@ export function formatStopping(openRequests: number): string {
 export function printRejectionJson(rejection: RejectionError | undefined): void {
   if (!rejection) return;
   const { reason, subcode, message } = rejection;
-  printJson({ event: "rejected", reason, subcode, message });
+  printEvent({ event: "rejected", reason, subcode, message });
 }
 
 /** Prints the rejection and what to do about it to standard error; nothing when the user stopped the command. */
