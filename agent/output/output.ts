@@ -157,7 +157,7 @@ const TUNNEL_ADVICE: Advice = {
   duplicate_name: "Choose another name with --subdomain or --url, or stop the other agent.",
   forbidden: "Use a name that the token allows, or a token without restrictions: underpass login",
   quota_exceeded: "Stop another tunnel of this token first.",
-  replaced: "A newer agent with the same token serves this name now.",
+  replaced: "One agent at a time serves a name, unless each is started with: underpass http --pool",
   tunnel_deleted: "Run the command again to make a new tunnel.",
   tunnel_expired:
     "Run the command again to make a new tunnel. Its --ttl, or else the plan, decides when it expires.",

@@ -143,3 +143,14 @@ test("it ends with 1 when the tunnel has expired, with a sentence for a person",
   );
   expect((await visit("brief")).status).toBe(404);
 });
+
+test("it ends with 1 when another agent takes the name over, and says how both can serve it", async () => {
+  await using first = await share("--subdomain", "taken-over");
+  await waitUntil(() => Promise.resolve(first.stdout.includes("Forwarding http://taken-over.")));
+  await using _second = await share("--subdomain", "taken-over");
+  expect(await first.exit).toBe(1);
+  expect(first.stderr).toBe(
+    "underpass: replaced: a newer agent with the same token took over\n" +
+      "One agent at a time serves a name, unless each is started with: underpass http --pool\n",
+  );
+});
