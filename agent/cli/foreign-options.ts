@@ -19,7 +19,7 @@ const FOREIGN_OPTIONS: readonly ForeignOption[] = [
     hint: "use --policy-file FILE",
   },
   {
-    names: ["--authtoken"],
+    names: ["--authtoken", "--token"],
     of: "token-file",
     hint: "run underpass login, or use --token-file FILE",
   },
@@ -36,6 +36,39 @@ const FOREIGN_OPTIONS: readonly ForeignOption[] = [
     hint: "the port is an argument: underpass http PORT, or underpass tcp PORT",
   },
   { names: ["--no-inspect"], of: "inspect", hint: "use --inspect off" },
+  { names: ["--pooling-enabled"], of: "pool", hint: "use --pool" },
+  { names: ["-s", "--sd"], of: "subdomain", hint: "use --subdomain NAME" },
+  {
+    names: ["--http-host-header", "--host-header-rewrite"],
+    of: "host-header",
+    hint: "use --host-header NAME",
+  },
+  {
+    names: ["--allow-invalid-cert", "--insecure", "--no-tls-verify"],
+    of: "insecure-upstream",
+    hint: "use --insecure-upstream",
+  },
+  {
+    names: ["-l", "--local-host"],
+    of: "host-header",
+    hint: "the host is a part of the argument: underpass http HOST:PORT",
+  },
+  { names: ["--cidr-allow"], of: "allow", hint: "use --allow CIDR" },
+  {
+    names: ["--cidr-allow"],
+    of: "url",
+    hint: "the tunnel's page in the dashboard has an IP allowlist",
+  },
+  {
+    names: ["--verify-webhook", "--verify-webhook-secret"],
+    of: "url",
+    hint: "webhook receivers verify signatures: underpass help webhooks",
+  },
+  {
+    names: ["--log", "--log-format", "--logfile"],
+    of: "log-level",
+    hint: "redirect the output to a file, as lines or with --json",
+  },
 ];
 
 /** @param specs the options of the command. @returns `; use --inspect off`, or "" when nothing is known about the option. */

@@ -16,7 +16,9 @@ const SYNONYMS = [
   { command: "login", names: ["auth", "authtoken", "config", "enable", "signin"] },
   { command: "logout", names: ["deauth", "signout"] },
   { command: "tunnels", names: ["list", "ls", "ps", "status"] },
-  { command: "http", names: ["expose", "share", "tunnel"] },
+  { command: "http", names: ["expose", "funnel", "local", "serve", "share", "tunnel"] },
+  { command: "connect", names: ["access"] },
+  { command: "webhooks", names: ["listen"] },
   // The TLS of a local server passes through a TCP tunnel unchanged.
   { command: "tcp", names: ["tls"] },
   { command: "doctor", names: ["diag", "diagnose"] },
@@ -52,6 +54,8 @@ export function findCommand([name = "", ...args]: string[]): FoundCommand {
 /** What a user most likely meant: a port to share, the name that another tool has for a command, or a mistyped name. */
 function suggestCommand(name: string): string {
   if (/^(https?:\/\/.*|.*:)?\d{1,5}$/.test(name)) return `; did you mean: underpass http ${name}?`;
+  if (name.startsWith("-")) return "; a command comes first, for example: underpass http 3000";
+  if (name === "update" || name === "upgrade") return "; run: npm install -g underpass";
   if (name === "udp") return "; for UDP, use a private network: underpass vpn NETWORK --setup";
   const synonym = SYNONYMS.find(({ names }) => names.includes(name));
   if (synonym) return `; did you mean ${synonym.command}?`;

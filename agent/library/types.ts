@@ -79,7 +79,7 @@ export interface ExposedTunnel extends PublicTunnel, AsyncDisposable {
 export interface TunnelEvents {
   /** Visitors can use the URL: `expose` resolves. */
   ready: [tunnel: PublicTunnel];
-  /** A request was answered or failed, or a visitor's WebSocket was accepted. Not when the visitor left before. */
+  /** A request was answered or failed, a visitor's WebSocket was accepted, or a visitor left before the response was complete. */
   request: [request: RequestReport];
   /** A WebSocket was accepted, or an event stream began; its counts grow while it is open. */
   streamOpened: [request: RequestReport];
@@ -132,12 +132,17 @@ export interface RequestReport {
   kind: RequestKind;
   readonly method: string;
   readonly path: string;
-  /** 0 until the local server has answered. */
+  /** 0 until the local server has answered, and if the request ended before that. */
   status: number;
   /** Until the end of the response, or until a WebSocket was accepted. */
   durationMs: number;
   /** Why the local server did not answer, or did not finish its response. */
   problem: string | undefined;
+  /**
+   * Why the request ended early without a problem of the local server: the visitor left, or the connection to the Underpass
+   * server ended.
+   */
+  abortReason: string | undefined;
   /** Bytes of the visitor's body or messages. */
   bytesIn: number;
   /** Bytes of the local server's body or messages. */

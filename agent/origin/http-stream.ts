@@ -8,7 +8,12 @@ import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import { encodeResponseHead } from "./response-head.ts";
 import type { OriginServer } from "./origin-server.ts";
-import { describeOriginError, toReportedStatus, toResetCode } from "./origin-error.ts";
+import {
+  describeOriginError,
+  mayExpectTls,
+  toReportedStatus,
+  toResetCode,
+} from "./origin-error.ts";
 import { RequestBody } from "./request-body.ts";
 
 /**
@@ -24,7 +29,6 @@ type Phase = "awaiting" | "held" | "responding" | "flushing" | "ended";
 const RETRIED_WITH_LOCAL_NAME = "sent again with the local server's own host name";
 
 export class HttpStream implements Stream {
-  readonly isDrainable = true;
   readonly #wire: StreamWire;
   readonly #id: number;
   readonly #origin: OriginServer;
@@ -61,6 +65,11 @@ export class HttpStream implements Stream {
     origin.storedRequests?.add(this.#report, head, this.#body !== null);
   }
 
+  /** Event streams that answer a POST, such as those of MCP servers and language models, end by themselves. */
+  get isDrainable(): boolean {
+    return !this.#isEventStream || this.#report.method !== "GET";
+  }
+
   /** Changes until the end of the stream. */
   get report(): RequestReport {
     return this.#report;
@@ -81,11 +90,13 @@ export class HttpStream implements Stream {
     this.#fail(RESET.protocolError, "the request body exceeds its window");
   }
 
-  abort(): void {
+  abort(reason: string): void {
+    if (this.#phase === "ended") return;
     this.#phase = "ended";
-    this.#abortRequest?.(new Error("the visitor left"));
+    this.#abortRequest?.(new Error(reason));
     this.#body?.destroy();
-    this.#closeStream();
+    this.#report.abortReason = reason;
+    this.#reportEnd(this.#report.status);
   }
 
   // ── Request ──
@@ -253,6 +264,7 @@ export class HttpStream implements Stream {
     const mayHaveArrived = this.#abortRequest !== undefined || this.#attempts > 1;
     const isRepeatable = !mayHaveArrived || isSafe(this.#report.method);
     const code = isUnanswered ? toResetCode(error) : RESET.originFailed;
+    if (isUnanswered && mayExpectTls(error)) void this.#origin.reportNoHttp();
     const isUnsure = code === RESET.originUnreachable && !isRepeatable;
     this.#fail(isUnsure ? RESET.originFailed : code, this.#describe(error));
   }

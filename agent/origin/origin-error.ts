@@ -28,6 +28,20 @@ const CERTIFICATE_ERRORS = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
+const UNCHANGING_ERRORS = new Set([
+  ...CERTIFICATE_ERRORS,
+  ...["EAI_AGAIN", "ENOTFOUND"],
+  ...["EPROTO", "ERR_SSL_PACKET_LENGTH_TOO_LONG", "ERR_SSL_WRONG_VERSION_NUMBER"],
+]);
+
+/** Errors of a server that expects TLS, or that speaks neither HTTP nor TLS. */
+const NO_HTTP_ERRORS = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
+
+/** @param error of a request that has no response. */
+export function mayExpectTls({ code = "", name }: Error & { code?: string }): boolean {
+  return NO_HTTP_ERRORS.has(code) || name === "HTTPParserError";
+}
+
 /** The server has not answered in time, or has stopped in its answer. */
 const TIMEOUT_ERRORS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 
@@ -68,8 +82,8 @@ export function describeNotListening(
   error: (Error & { code?: string }) | null,
   local: string,
 ): string {
-  // Waiting does not help against a mistyped name.
-  if (error?.code === "ENOTFOUND" || error?.code === "EAI_AGAIN")
+  // Waiting does not help against a mistyped name or an untrusted certificate.
+  if (error && UNCHANGING_ERRORS.has(error.code ?? ""))
     return describeOriginError(error, { origin: local });
   return `nothing is listening on ${local} yet; start the local server`;
 }

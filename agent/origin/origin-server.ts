@@ -1,5 +1,4 @@
 /** The local server: the one address that the agent forwards to, and its pool of connections. */
-import { connect as connectTcp } from "node:net";
 import { buildConnector, Pool, type Dispatcher } from "undici";
 import {
   ORIGIN_CONNECT_MAX_MS,
@@ -43,6 +42,7 @@ export class OriginServer {
   storedRequests: StoredRequests | undefined;
   readonly #options: OriginOptions;
   readonly #dispatcher: LocalDispatcher;
+  #wasCheckedForTls = false;
   /** Requests that use a connection or wait for one to open. */
   #openRequests = 0;
   #reportCount = 0;
@@ -123,6 +123,7 @@ export class OriginServer {
       status: 0,
       durationMs: 0,
       problem: undefined,
+      abortReason: undefined,
       bytesIn: 0,
       bytesOut: 0,
       messages: 0,
@@ -150,31 +151,40 @@ export class OriginServer {
   }
 
   /** @returns why the local server accepts no connections now, in a sentence; null when it does. */
-  findConnectProblem(): Promise<string | null> {
-    if (this.target.createDispatcher) return Promise.resolve(null);
+  async findConnectProblem(): Promise<string | null> {
+    if (this.target.createDispatcher) return null;
+    const error = await tryToConnect(this.target, this.allowsInvalidCertificate);
+    return error && describeNotListening(error, this.target.origin);
+  }
+
+  /** The local server closed the connection of a request without an HTTP response. Once, it is checked whether it expects TLS. */
+  async reportNoHttp(): Promise<void> {
+    if (this.#wasCheckedForTls || this.target.scheme === "https" || this.target.createDispatcher)
+      return;
+    this.#wasCheckedForTls = true;
     const { host, port, origin } = this.target;
-    return new Promise((resolve) => {
-      const socket = connectTcp({
-        host: stripBrackets(host),
-        port,
-        lookup: getLookup(this.target) as never,
-        autoSelectFamily: true,
-        autoSelectFamilyAttemptTimeout: getAttemptMaxMs(this.target),
-        timeout: ORIGIN_CONNECT_MAX_MS,
-      });
-      const settle = (problem: string | null): void => {
-        socket.destroy();
-        resolve(problem);
-      };
-      socket.once("connect", () => settle(null));
-      socket.once("error", (error) => settle(describeNotListening(error, origin)));
-      socket.once("timeout", () => settle(describeNotListening(null, origin)));
-    });
+    const target: Target = { ...this.target, scheme: "https", origin: `https://${host}:${port}` };
+    if (await tryToConnect(target, true)) return;
+    const isTrusted = (await tryToConnect(target, false)) === null;
+    const option = isTrusted ? "" : " with --insecure-upstream";
+    this.notify(`${origin} speaks https, not http; use ${target.origin}${option}`);
   }
 
   async close(): Promise<void> {
     await this.#dispatcher.destroy();
   }
+}
+
+/** Opens a connection, as for a request, and closes it. @returns why that failed, or null. */
+function tryToConnect(target: Target, insecureUpstream: boolean): Promise<Error | null> {
+  const { scheme, host, port } = target;
+  const options = { hostname: stripBrackets(host), protocol: `${scheme}:`, port: String(port) };
+  return new Promise((resolve) => {
+    buildOriginConnector(target, insecureUpstream)(options, (...[error, socket]) => {
+      socket?.destroy();
+      resolve(error);
+    });
+  });
 }
 
 function createPool(target: Target, insecureUpstream: boolean): Pool {

@@ -38,7 +38,7 @@ export function startReplay(origin: OriginServer, { head, body }: StoredRequest)
   const request = { head: markAsReplay(head), flags, requestId: undefined };
   const stream = new HttpStream(origin, wire, STREAM_ID, request);
   const abort = (): void => {
-    stream.abort();
+    stream.abort("the replay was ended");
     end();
   };
   const timer = setTimeout(abort, REPLAY_MAX_MS);

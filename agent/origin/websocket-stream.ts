@@ -94,9 +94,14 @@ export class WebSocketStream implements Stream {
     });
   }
 
-  abort(): void {
+  abort(reason: string): void {
+    const wasAnswered = this.#isAccepted || this.#isEnded;
     this.#end();
     this.#socket.terminate();
+    // An accepted WebSocket has been reported already.
+    if (wasAnswered) return;
+    this.#report.abortReason = reason;
+    this.#reportAnswer(0);
   }
 
   // ── Inside ──

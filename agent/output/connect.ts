@@ -5,7 +5,7 @@ import {
   printRejectionJson,
   printRejectionLines,
   GENERAL_ADVICE,
-  printJson,
+  printEvent,
   type Advice,
   type Level,
   type Output,
@@ -25,10 +25,10 @@ const ADVICE: Advice = {
 
 export function printConnectJson(local: LocalPort, tunnel: string): Output {
   local.on("ready", ({ tunnelId, address, port }) =>
-    printJson({ event: "ready", tunnelId, tunnel, local: address, port }),
+    printEvent({ event: "ready", tunnelId, tunnel, local: address, port }),
   );
-  local.on("connection", (connection) => printJson({ event: "connection", ...connection }));
-  local.on("notice", (message) => printJson({ event: "notice", message }));
+  local.on("connection", (connection) => printEvent({ event: "connection", ...connection }));
+  local.on("notice", (message) => printEvent({ event: "notice", message }));
   return { end: (rejection) => printRejectionJson(rejection) };
 }
 

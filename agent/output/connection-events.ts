@@ -5,7 +5,7 @@
 import { nameKeys, type OptionSource } from "../config/option-keys.ts";
 import { describeGates, describeUnchangedGates, type TunnelGates } from "../gates/tunnel-gates.ts";
 import { FailedAttempts } from "./failed-attempts.ts";
-import { printJson, type EventPrinter, type Level } from "./output.ts";
+import { printEvent, type EventPrinter, type Level } from "./output.ts";
 import { green, yellow } from "./format/colors.ts";
 import { formatExpiry } from "./format/format-relative-time.ts";
 import { escapeControls } from "../../shared/text/escape-controls.ts";
@@ -40,7 +40,7 @@ export function describeStop(explanation: string, name = "NAME"): string {
 
 export function printConnectionJson(
   connection: ConnectionEvents,
-  print: EventPrinter = printJson,
+  print: EventPrinter = printEvent,
 ): void {
   connection.on("disconnected", (reason) => print({ event: "disconnected", reason }));
   connection.on("retrying", (reason, inMs) =>

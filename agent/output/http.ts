@@ -1,8 +1,10 @@
 /** The output of `underpass http`: JSON for programs, and lines for logs. tunnel-screen.ts has the screen. */
+import { nameKeys } from "../config/option-keys.ts";
 import { describeMaintenance } from "../gates/tunnel-gates.ts";
 import type { Target } from "../origin/target.ts";
 import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
+import { formatStatus } from "./format/format-status.ts";
 import {
   createEventPrinter,
   createLinePrinter,
@@ -25,9 +27,11 @@ export function printHttpJson(tunnel: HttpTunnel, target: Target, name?: string)
     if (inspectUrl !== undefined) print({ event: "inspect", url: inspectUrl });
     print({ event: "ready", tunnelId, url, local: target.origin, expiresAt });
   });
-  tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) =>
-    print({ event: "request", method, path, status, durationMs, problem, requestId }),
-  );
+  tunnel.on("request", ({ kind, method, path, status, durationMs, ...more }) => {
+    const { problem, abortReason, requestId, bytesIn, bytesOut } = more;
+    const request = { kind, method, path, status, durationMs, bytesIn, bytesOut };
+    print({ event: "request", ...request, problem, abortReason, requestId });
+  });
   tunnel.on("maintenance", (isOn) => print({ event: "maintenance", on: isOn }));
   tunnel.on("refused", (visits) => print({ event: "refused", visits }));
   tunnel.on("pool", (agents) => print({ event: "pool", agents }));
@@ -47,14 +51,16 @@ export function printHttpLines(
     print("error", `Forwarding ${url} -> ${target.origin}`);
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     void tunnel.origin.findConnectProblem().then((problem) => {
-      if (problem !== null) print("warn", problem);
+      if (problem !== null) print("warn", name === undefined ? problem : nameKeys(problem));
     });
   });
-  tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) => {
-    const why = problem === undefined ? "" : ` (${problem})`;
+  tunnel.on("request", ({ method, path, status, durationMs, ...more }) => {
+    const { problem, abortReason, requestId } = more;
+    const reason = problem ?? abortReason;
+    const why = reason === undefined ? "" : ` (${reason})`;
     const id = level === "debug" && requestId !== undefined ? ` ${requestId}` : "";
     const lineLevel = problem === undefined ? "info" : "warn";
-    print(lineLevel, `${status} ${method} ${path} ${durationMs} ms${why}${id}`);
+    print(lineLevel, `${formatStatus(status)} ${method} ${path} ${durationMs} ms${why}${id}`);
   });
   tunnel.on("maintenance", (isOn, tunnelId) => {
     if (isOn) print("warn", describeMaintenance(tunnelId));

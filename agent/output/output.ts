@@ -52,17 +52,22 @@ export function printError(text: string): void {
 
 export type EventPrinter = (value: { event: string; [field: string]: unknown }) => void;
 
+/** Prints an event of a command that runs until it is stopped, with the time. */
+export const printEvent: EventPrinter = ({ event, ...fields }) =>
+  printJson({ event, time: new Date().toISOString(), ...fields });
+
 /**
  * @param tunnel its name, when one process serves several.
  * @returns a function that prints events, with the name as their field `tunnel`.
  */
 export function createEventPrinter(tunnel?: string): EventPrinter {
-  if (tunnel === undefined) return printJson;
-  return ({ event, ...fields }) => printJson({ event, tunnel, ...fields });
+  if (tunnel === undefined) return printEvent;
+  return ({ event, ...fields }) => printEvent({ event, tunnel, ...fields });
 }
 
 /**
- * @param tunnel its name, when one process serves several: each line starts with it.
+ * Lines of a log begin with the time; those at a terminal do not.
+ * @param tunnel its name, when one process serves several: each line names it.
  * @returns a function that prints the lines whose level `level` includes.
  */
 export function createLinePrinter(
@@ -71,12 +76,14 @@ export function createLinePrinter(
 ): (lineLevel: Level, text: string) => void {
   const prefix = tunnel === undefined ? "" : `[${tunnel}] `;
   return (lineLevel, text) => {
-    if (LEVELS.indexOf(lineLevel) <= LEVELS.indexOf(level)) printLine(prefix + text);
+    if (LEVELS.indexOf(lineLevel) > LEVELS.indexOf(level)) return;
+    const time = process.stdout.isTTY ? "" : `${new Date().toISOString()} `;
+    printLine(time + prefix + text);
   };
 }
 
 export function printStoppingJson(countOpen: () => number): void {
-  printJson({ event: "stopping", openRequests: countOpen() });
+  printEvent({ event: "stopping", openRequests: countOpen() });
 }
 
 /** Prints it also with `--log-level error`: it answers the user's key. */
@@ -94,7 +101,7 @@ export function formatStopping(openRequests: number): string {
 export function printRejectionJson(rejection: RejectionError | undefined): void {
   if (!rejection) return;
   const { reason, subcode, message } = rejection;
-  printJson({ event: "rejected", reason, subcode, message });
+  printEvent({ event: "rejected", reason, subcode, message });
 }
 
 /** Prints the rejection and what to do about it to standard error; nothing when the user stopped the command. */
@@ -150,7 +157,7 @@ const TUNNEL_ADVICE: Advice = {
   duplicate_name: "Choose another name with --subdomain or --url, or stop the other agent.",
   forbidden: "Use a name that the token allows, or a token without restrictions: underpass login",
   quota_exceeded: "Stop another tunnel of this token first.",
-  replaced: "A newer agent with the same token serves this name now.",
+  replaced: "One agent at a time serves a name, unless each is started with: underpass http --pool",
   tunnel_deleted: "Run the command again to make a new tunnel.",
   tunnel_expired:
     "Run the command again to make a new tunnel. Its --ttl, or else the plan, decides when it expires.",

@@ -9,7 +9,7 @@ import {
   createLinePrinter,
   formatRejection,
   printError,
-  printJson,
+  printEvent,
   printStoppingJson,
   printStoppingLine,
   type Level,
@@ -35,15 +35,15 @@ export function printGroupJson(group: TunnelGroup): StartOutput {
   });
   group.on("closed", (name) => createEventPrinter(name)({ event: "closed" }));
   group.on("tunnelRejected", (tunnel, { reason, message }) =>
-    printJson({ event: "rejected", tunnel, reason, message }),
+    printEvent({ event: "rejected", tunnel, reason, message }),
   );
-  group.on("notice", (message) => printJson({ event: "notice", message }));
+  group.on("notice", (message) => printEvent({ event: "notice", message }));
   return {
-    inspecting: (url) => printJson({ event: "inspect", url }),
+    inspecting: (url) => printEvent({ event: "inspect", url }),
     fileAccepted: () => undefined,
-    reloaded: (changes) => printJson({ event: "reloaded", ...changes }),
+    reloaded: (changes) => printEvent({ event: "reloaded", ...changes }),
     reloadFailed: (problems) =>
-      printJson({ event: "reload_failed", message: formatReloadFailure(problems) }),
+      printEvent({ event: "reload_failed", message: formatReloadFailure(problems) }),
     stopping: printStoppingJson,
     end: () => undefined,
   };

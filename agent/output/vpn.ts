@@ -16,7 +16,7 @@ import {
   printRejectionLines,
   formatRejection,
   GENERAL_ADVICE,
-  printJson,
+  printEvent,
   printColoredLine,
   printLine,
   type Advice,
@@ -50,32 +50,32 @@ const ADVICE: Advice = {
 export class VpnJson implements VpnOutput {
   printSetupLine(line: string, level: Level = "info"): void {
     if (level === "debug") return;
-    printJson({ event: "setup", message: line.trim() });
+    printEvent({ event: "setup", message: line.trim() });
   }
 
   attach(session: VpnSession): void {
     const { agent } = session;
     agent.on("ready", ({ network, endpoint, local }) =>
-      printJson({ event: "ready", networkId: network.id, endpoint, local }),
+      printEvent({ event: "ready", networkId: network.id, endpoint, local }),
     );
     agent.on("status", (status, previous) => {
       if (isSameState(status, previous)) return;
       const { transport, latencyMs, isLocalListening } = status;
-      printJson({
+      printEvent({
         event: "path",
         transport,
         latencyMs: roundToTenths(latencyMs),
         isLocalListening,
       });
       const message = formatListeningChange(session, status, previous);
-      if (message !== null) printJson({ event: "notice", message });
+      if (message !== null) printEvent({ event: "notice", message });
     });
     session.on("device", (device, publicKey, endpoint) => {
       const { id, name } = device ?? {};
-      printJson({ event: "device", id, name, publicKey, endpoint });
+      printEvent({ event: "device", id, name, publicKey, endpoint });
     });
     printConnectionJson(agent);
-    session.on("notice", (message) => printJson({ event: "notice", message }));
+    session.on("notice", (message) => printEvent({ event: "notice", message }));
   }
 
   end(rejection?: RejectionError): void {

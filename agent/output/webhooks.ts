@@ -9,7 +9,7 @@ import {
   printRejectionLines,
   formatRejection,
   GENERAL_ADVICE,
-  printJson,
+  printEvent,
   createLinePrinter,
   type Advice,
   type Level,
@@ -26,12 +26,23 @@ const OUTCOME_COLORS = { delivered: green, retrying: yellow, put_aside: red } as
 
 /** @param local where deliveries are posted, as it is printed. */
 export function printWebhooksJson(forwarder: Forwarder, local: string): Output {
-  forwarder.on("ready", ({ id, url }) => printJson({ event: "ready", receiverId: id, url, local }));
-  forwarder.on("attempt", ({ id, receivedAt, outcome, attempt, status, durationMs, problem }) =>
-    printJson({ event: "delivery", id, receivedAt, outcome, attempt, status, durationMs, problem }),
+  forwarder.on("ready", ({ id, url }) =>
+    printEvent({ event: "ready", receiverId: id, url, local }),
   );
-  forwarder.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
-  forwarder.on("reconnected", () => printJson({ event: "reconnected" }));
+  forwarder.on("attempt", ({ id, receivedAt, outcome, attempt, status, durationMs, problem }) =>
+    printEvent({
+      event: "delivery",
+      id,
+      receivedAt,
+      outcome,
+      attempt,
+      status,
+      durationMs,
+      problem,
+    }),
+  );
+  forwarder.on("disconnected", (reason) => printEvent({ event: "disconnected", reason }));
+  forwarder.on("reconnected", () => printEvent({ event: "reconnected" }));
   return { end: (rejection) => printRejectionJson(rejection) };
 }
 

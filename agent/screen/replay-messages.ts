@@ -20,6 +20,8 @@ export function explainReplayProblem(problem: ReplayProblem): string {
 /** `200 as before, 12 ms`, or `500 instead of 200, 12 ms, 2.1 kB instead of 14 B`. */
 export function compareReplay(original: RequestReport, replayed: RequestReport): string {
   if (replayed.status === 0) return "Replayed, but the local server has not answered in time.";
+  if (original.status === 0)
+    return `${replayed.status}, ${formatMs(replayed.durationMs)}; the first time, the visitor did not wait for it`;
   const status =
     replayed.status === original.status
       ? `${replayed.status} as before`

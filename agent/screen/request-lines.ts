@@ -1,6 +1,7 @@
 /** The lines of requests on the screen. Columns are left out when the screen is narrow, the path last. */
 import { escapeControls } from "../../shared/text/escape-controls.ts";
 import { formatBytes } from "../output/format/format-bytes.ts";
+import { formatStatus } from "../output/format/format-status.ts";
 import type { Line, Style } from "./line.ts";
 import type { RequestEntry, RequestList } from "./request-list.ts";
 import { cutText, fitRight, fitText, formatPath, getWidth, wrapText } from "./text.ts";
@@ -118,8 +119,8 @@ function getStatus({ kind, status, problem }: RequestEntry["report"]): {
   if (kind === "connection")
     return { status: "tcp", style: problem === undefined ? "green" : "red" };
   return {
-    status: String(status),
-    style: status >= 500 ? "red" : status >= 400 ? "yellow" : "green",
+    status: formatStatus(status),
+    style: status >= 500 ? "red" : status >= 400 || status === 0 ? "yellow" : "green",
   };
 }
 
@@ -127,7 +128,11 @@ function getStatus({ kind, status, problem }: RequestEntry["report"]): {
 function getNotes({ report, isOpen, isReplay, closedAtMs }: RequestEntry): string[] {
   const { problem, kind, messages } = report;
   if (problem !== undefined) return [`  ${escapeControls(problem)}`];
-  if (!isOpen && closedAtMs === null) return isReplay ? ["  replay"] : [];
+  if (!isOpen && closedAtMs === null) {
+    const { abortReason } = report;
+    if (abortReason !== undefined) return [`  ${escapeControls(abortReason)}`];
+    return isReplay ? ["  replay"] : [];
+  }
   const state = isOpen ? "open" : "closed";
   if (kind === "events") {
     return [`  event stream ${state}${isReplay ? ", replay" : ""}`, `  ${state}`];

@@ -88,7 +88,14 @@ export class RequestList {
     const { address, via, durationMs, bytesIn, bytesOut, problem } = connection;
     // The columns of a request: method and path.
     const described = { method: via === "connect" ? via : "", path: address, status: 0, id: 0 };
-    const measured = { durationMs, bytesIn, bytesOut, messages: 0, problem };
+    const measured = {
+      durationMs,
+      bytesIn,
+      bytesOut,
+      messages: 0,
+      problem,
+      abortReason: undefined,
+    };
     this.#push(tunnel, { kind: "connection", ...described, ...measured }, nowMs);
   }
 
@@ -164,6 +171,11 @@ const KINDS = {
   connection: "http",
 } as const;
 
+function getEndState({ problem, abortReason }: RequestEntry["report"]): FilteredRequest["state"] {
+  if (problem !== undefined) return "failed";
+  return abortReason === undefined ? "complete" : "aborted";
+}
+
 function toFiltered({ report, tunnel, isOpen }: RequestEntry): FilteredRequest {
   const {
     kind,
@@ -186,7 +198,7 @@ function toFiltered({ report, tunnel, isOpen }: RequestEntry): FilteredRequest {
     request_size: bytesIn,
     response_size: bytesOut,
     kind: KINDS[kind],
-    state: isOpen ? "open" : problem === "" ? "complete" : "failed",
+    state: isOpen ? "open" : getEndState(report),
     client_ip: "",
     error: null,
     otherText: [...texts, tunnel, problem].join(" "),

@@ -6,6 +6,7 @@ import WebSocket, { type RawData } from "ws";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { SendWindows } from "../../protocol/wire/flow-control.ts";
 import {
+  parseCodeAndText,
   parseCredit,
   FRAME,
   parseJsonPayload,
@@ -45,13 +46,13 @@ const HEARTBEAT_CHECK_MS = HEARTBEAT_INTERVAL_MS / 5;
 
 /** The agent's end of one stream. The wire calls its methods; none of them may throw. */
 export interface Stream {
-  /** Whether a drain waits for it: a request ends by itself, a WebSocket does not. */
+  /** Whether a drain waits for it: a request ends by itself, a WebSocket and a browser's event stream do not. */
   readonly isDrainable: boolean;
   /** Called once the wire has registered the stream, so that the stream may end itself. */
   start(): void;
   receive(frame: Frame): void;
-  /** The tunnel reset the stream, or the connection was lost. */
-  abort(): void;
+  /** The tunnel reset the stream, or the connection ended. @param reason for the user. */
+  abort(reason: string): void;
 }
 
 /** A visitor's request, as the tunnel sends it. */
@@ -242,7 +243,7 @@ export class Wire {
         const stream = this.#streams.get(frame.stream);
         this.#streams.delete(frame.stream);
         // In this order: dropping the window wakes a waiting sender, which must already be aborted.
-        stream?.abort();
+        stream?.abort(parseCodeAndText(frame.payload)?.text || "the visitor disconnected");
         this.windows.drop(frame.stream);
         return;
       }
@@ -328,7 +329,7 @@ export class Wire {
     clearInterval(this.#heartbeat);
     const streams = [...this.#streams.values()];
     this.#streams.clear();
-    for (const stream of streams) stream.abort();
+    for (const stream of streams) stream.abort("the connection to the server ended");
     this.windows.close();
     this.#events.onClose(code, reason);
   }

@@ -45,8 +45,8 @@ const TEXTS: Partial<Record<ErrorCode, PageText>> = {
   },
   origin_failed: {
     title: "The local server failed",
-    message: "The server behind this tunnel closed the connection without a valid response.",
-    hint: "Check the log of the local server.",
+    message: "The server behind this tunnel sent no valid response.",
+    hint: "The agent prints the reason: check its output, then the log of the local server.",
   },
   origin_timeout: {
     title: "The local server takes too long",

@@ -181,7 +181,7 @@ export class Agents {
     link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, welcome));
     // Closing a previous connection forwards its unanswered requests to this one, after its welcome.
     for (const one of replaced) {
-      one.close("replaced", "a newer connection of the same agent took over");
+      one.close("replaced", "a newer agent with the same token took over");
     }
     this.#sendPoolSize();
     return link;

@@ -345,7 +345,7 @@ export class Exchange implements Stream {
     if (phase.kind === "streaming") phase.body.discard();
     else this.#queue.clear();
     this.#upload?.cancel();
-    this.#link.reset(this.#id, RESET.cancelled, "the visitor left");
+    this.#link.reset(this.#id, RESET.cancelled, "the visitor disconnected");
     if (phase.kind === "held") this.#releaseHeld(phase);
     if (phase.kind === "waiting" || phase.kind === "held") this.#settle("agent_offline");
     else this.#place.leave();

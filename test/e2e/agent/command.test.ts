@@ -74,9 +74,12 @@ describe("underpass http --json", () => {
     const { durationMs, ...request } = await agent.event("request");
     expect(request).toEqual({
       event: "request",
+      kind: "request",
       method: "GET",
       path: "/menu?of=today",
       status: 200,
+      bytesIn: 0,
+      bytesOut: 2,
       requestId: findHeader(headers, "underpass-request-id"),
     });
     expect(durationMs).toBeGreaterThanOrEqual(0);

@@ -48,7 +48,7 @@ test("two terminals and the README give a working URL, and the next one needs no
 
   await using local = await localServer(port);
   expect(await visit(url)).toMatchObject({ status: 200, body: local.greeting });
-  await agent.waitForOutput(/^200 GET \/ /m);
+  await agent.waitForOutput(/ 200 GET \/ /m);
 
   await using second = person.type(share);
   const [, secondUrl = ""] = await second.waitForOutput(/(http:\/\/\S+\.localhost:\d+) -> /);

@@ -39,10 +39,11 @@ async function startAgent(): Promise<RunningAgent> {
   return agent;
 }
 
-/** @returns the lines that begin with this, when there are as many. */
+/** @returns the lines that begin with this after the time, without it, when there are as many. */
 function waitForLines(agent: RunningAgent, beginning: string, count: number): Promise<string[]> {
   return vi.waitUntil(() => {
-    const lines = agent.stdout.split("\n").filter((line) => line.startsWith(beginning));
+    const texts = agent.stdout.split("\n").map((line) => line.slice(line.indexOf(" ") + 1));
+    const lines = texts.filter((text) => text.startsWith(beginning));
     return lines.length === count && lines;
   }, WAIT_OPTIONS);
 }

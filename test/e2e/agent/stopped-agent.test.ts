@@ -102,7 +102,7 @@ test("it tells when the tunnel expires, which a later run without --ttl does not
   expect(await second.event("ready")).toMatchObject({ expiresAt });
   await using third = await share("--subdomain", "expiring");
   await waitUntil(() =>
-    Promise.resolve(/^The tunnel expires in (?:10|9) min$/m.test(third.stdout)),
+    Promise.resolve(/ The tunnel expires in (?:10|9) min$/m.test(third.stdout)),
   );
 });
 
@@ -142,4 +142,15 @@ test("it ends with 1 when the tunnel has expired, with a sentence for a person",
       "Run the command again to make a new tunnel. Its --ttl, or else the plan, decides when it expires.\n",
   );
   expect((await visit("brief")).status).toBe(404);
+});
+
+test("it ends with 1 when another agent takes the name over, and says how both can serve it", async () => {
+  await using first = await share("--subdomain", "taken-over");
+  await waitUntil(() => Promise.resolve(first.stdout.includes("Forwarding http://taken-over.")));
+  await using _second = await share("--subdomain", "taken-over");
+  expect(await first.exit).toBe(1);
+  expect(first.stderr).toBe(
+    "underpass: replaced: a newer agent with the same token took over\n" +
+      "One agent at a time serves a name, unless each is started with: underpass http --pool\n",
+  );
 });

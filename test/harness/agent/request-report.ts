@@ -11,6 +11,7 @@ export const createReport = (path: string, kind: RequestKind = "request"): Reque
     status: 200,
     durationMs: 12.3,
     problem: undefined,
+    abortReason: undefined,
   },
   ...{ bytesIn: 0, bytesOut: 1536, messages: 0 },
 });

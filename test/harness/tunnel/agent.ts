@@ -28,6 +28,14 @@ export interface RunningAgent extends AsyncDisposable {
   exit: Promise<number | null>;
 }
 
+/** Leaves out the time of a long-running command's event. */
+function parseEvent(line: string): Record<string, unknown> {
+  const { time, ...row } = JSON.parse(line) as Record<string, unknown>;
+  if (time !== undefined && Number.isNaN(Date.parse(time as string)))
+    throw new Error(`no valid time: ${line}`);
+  return row;
+}
+
 export interface CommandResult {
   code: number | null;
   stdout: string;
@@ -75,7 +83,7 @@ export async function runAgent(args: string[], options: AgentOptions = {}): Prom
     stdout
       .split("\n")
       .filter((line) => line.endsWith("}"))
-      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .map((line) => parseEvent(line))
       .find((row) => row.event === name && (tunnel === undefined || row.tunnel === tunnel));
 
   return {

@@ -82,7 +82,7 @@ describe.skipIf(process.platform === "win32")("in an interactive shell", () => {
     await screen.waitFor(/\^C[^]*prompt>/);
     expect(hasDrawn(screen)).toBe(false);
     screen.press("clear; cat lines.txt\r");
-    await screen.waitFor(/^Forwarding http[^]*200 GET \/visit/m);
+    await screen.waitFor(/ Forwarding\s+http[^]*200\s+GET\s+\/visit/m);
     screen.press("$UNDERPASS < /dev/null\r");
     await screen.waitFor(/online, [^]*Ctrl\+C quits$/m);
     screen.press("\u0003");

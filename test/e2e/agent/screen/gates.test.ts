@@ -58,25 +58,25 @@ describe("without a screen the agent prints", () => {
       await using first = await run("gates-lines", ...PASSWORD);
       await expect
         .poll(() => first.stdout, WAIT_OPTIONS)
-        .toMatch(/^Forwarding .*\nVisitors are served only with a password\n/);
+        .toMatch(/^\S+ Forwarding .*\n\S+ Visitors are served only with a password\n/);
       await shared.visit("gates-lines", "/");
       await expect
         .poll(() => first.stdout, WAIT_OPTIONS)
-        .toContain("\n1 visit was refused by the service\n");
+        .toContain(" 1 visit was refused by the service\n");
       expect(first.stdout).not.toContain("open sesame");
     }
     await using second = await run("gates-lines");
     await expect
       .poll(() => second.stdout, WAIT_OPTIONS)
       .toContain(
-        "\nVisitors are served only with a password; the password was not set by this command; to remove it: --basic-auth=off\n",
+        " Visitors are served only with a password; the password was not set by this command; to remove it: --basic-auth=off\n",
       );
     const { body } = await shared.owner.get<Tunnel[]>("/tunnels");
     const { id } = body.find(({ subdomain }) => subdomain === "gates-lines")!;
     await shared.owner.delete(`/tunnels/${id}/auth`);
     await expect
       .poll(() => second.stdout, WAIT_OPTIONS)
-      .toContain("\nvisitors need no password, sign-in or allowed address now\n");
+      .toContain(" visitors need no password, sign-in or allowed address now\n");
   });
 
   test("that the tunnel has a policy of an earlier run, which --policy-file off removes", async () => {
@@ -87,14 +87,14 @@ describe("without a screen the agent prints", () => {
       await using first = await run("gates-policy", "--policy-file", file);
       await expect
         .poll(() => first.stdout, WAIT_OPTIONS)
-        .toMatch(/^Forwarding .*\nVisitors are served only under a traffic policy\n/);
+        .toMatch(/^\S+ Forwarding .*\n\S+ Visitors are served only under a traffic policy\n/);
     }
     {
       await using second = await run("gates-policy");
       await expect
         .poll(() => second.stdout, WAIT_OPTIONS)
         .toContain(
-          "\nVisitors are served only under a traffic policy; the traffic policy was not set by this command; to remove it: --policy-file=off\n",
+          " Visitors are served only under a traffic policy; the traffic policy was not set by this command; to remove it: --policy-file=off\n",
         );
       expect((await shared.visit("gates-policy", "/admin")).status).toBe(403);
     }

@@ -262,11 +262,11 @@ describe("the terminal is restored", () => {
     expect(text).not.toContain("q quit");
   });
 
-  test("when q is pressed again while an event stream is open, which the first q waits for", async () => {
+  test("when q is pressed again while a response is open, which the first q waits for", async () => {
     await using screen = await share("screen-quit-twice");
     const { port } = shared.api.server;
     const headers = { host: "screen-quit-twice.localhost" };
-    const visitor = get({ host: "127.0.0.1", port, path: "/events", headers });
+    const visitor = get({ host: "127.0.0.1", port, path: "/events", method: "POST", headers });
     visitor.on("error", () => undefined);
     await screen.waitFor(/Requests {4}1, 1 open/);
     screen.press("q");
@@ -316,7 +316,7 @@ describe("lines are printed instead of the screen", () => {
   test("which say what a stop waits for, also as an event", async () => {
     for (const [format, expected] of [
       ["--log-level=error", /^stopping: 1 request is open, .*; press Ctrl\+C again to quit now$/m],
-      ["--json", /^\{"event":"stopping","openRequests":1\}$/m],
+      ["--json", /^\{"event":"stopping","time":"[^"]+","openRequests":1\}$/m],
     ] as const) {
       await using screen = await openScreen(getArgs("screen-stopping", format), {
         token: shared.token,
@@ -325,7 +325,8 @@ describe("lines are printed instead of the screen", () => {
       const { port } = shared.api.server;
       const headers = { host: "screen-stopping.localhost" };
       const [visitor] = await vi.waitFor(async () => {
-        const request = get({ host: "127.0.0.1", port, path: "/events", headers });
+        const path = "/events";
+        const request = get({ host: "127.0.0.1", port, path, method: "POST", headers });
         const [response] = (await once(request, "response")) as [IncomingMessage];
         expect(response.resume().statusCode).toBe(200);
         return [request];

@@ -229,6 +229,7 @@ describe("the command", () => {
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toEqual({
       event: "rejected",
+      time: expect.any(String),
       reason: "not_found",
       message: "there is no private network called office; existing networks: home",
     });
