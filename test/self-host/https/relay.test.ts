@@ -142,6 +142,21 @@ test("64 MiB each way at the same time arrive complete, and each direction ends 
   });
 });
 
+test("a local server that ends its side first still gets what the visitor sends", async () => {
+  let received = 0;
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  await using local = await startLocalServer((socket) => {
+    socket.end("bye");
+    socket.on("data", (bytes: Buffer) => (received += bytes.length)).on("end", resolve);
+  });
+  await using tunnel = await serve(local);
+  const visitor = await openSocket(tunnel.publicPort);
+  expect(String(await readAll(visitor))).toBe("bye");
+  visitor.end(Buffer.alloc(MiB));
+  await ended;
+  expect(received).toBe(MiB);
+});
+
 test("a slow reader slows down its sender, and stays connected", async () => {
   let sent = 0;
   await using source = await startLocalServer((socket) => {

@@ -115,6 +115,16 @@ test("the handshakes of one source begin at its rate, and those of others at onc
   accepted.destroy();
 });
 
+test("a handshake that has waited is served", async () => {
+  await stop();
+  await start({ handshakePace: new HandshakePace(20, 1) });
+  const visitors = await Promise.all([handshake(), handshake(), handshake()]);
+  const answers = await Promise.all(visitors.map((visitor) => visitor.toArray()));
+  expect(answers.map((chunks) => Buffer.concat(chunks).toString())).toEqual(
+    Array.from({ length: 3 }, () => "hello"),
+  );
+});
+
 test.each(["the certificate of the files", "a replaced one", "one of its own"])(
   "a client can't repeat the handshake: with %s",
   async (kind) => {
