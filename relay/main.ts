@@ -117,6 +117,7 @@ async function main(given: RelaySettings): Promise<void> {
       { cause: error },
     );
   }
+  if (settings.agentSocket !== undefined) await server.listenToFrontProxy(settings.agentSocket);
   log.info("relay started", {
     ...{ relayId: settings.id, bind: settings.bind, port: settings.agentPort },
     ...{ firstPort: settings.firstPort, lastPort: settings.lastPort, url: settings.url },

@@ -1,13 +1,16 @@
 /**
  * The relay's own TCP port: control connections of agents (`/agent`), their data connections (`/stream`), and
- * `/health` and `/metrics` for the operator.
+ * `/health` and `/metrics` for the operator. Where the front proxy of a self-hosted server passes on agents that connect
+ * to it, it does so on a socket that only this user can open, on which there is nothing for the operator.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
+import { z } from "zod";
 import { getAddressGroup } from "../shared/address-group.ts";
+import { CF_BLOB_HEADER } from "../shared/client-address.ts";
 import { equalInConstantTime } from "../shared/constant-time.ts";
 import {
   EXPOSITION_TYPES,
@@ -16,6 +19,7 @@ import {
 } from "../shared/metrics/exposition.ts";
 import { SourceSlots } from "../shared/bounds/source-slots.ts";
 import { RELAY_SUBPROTOCOL, DATA_CONNECTION_UPGRADE } from "../protocol/relay/datagrams.ts";
+import { CONTROL_PATH, DATA_PATH, RELAY_PATH } from "../protocol/relay/paths.ts";
 import { explainSubprotocolMismatch } from "../protocol/wire/version-mismatch.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../sockets/splice.ts";
 import { ControlConnection, type ControlOptions } from "./control-connection.ts";
@@ -28,6 +32,9 @@ import {
 } from "./limits.ts";
 import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
 import { unmapIpv4Address } from "../shared/hosts.ts";
+import { parseJson } from "../shared/json.ts";
+
+const Forwarded = z.object({ clientIp: z.string() });
 
 export interface RelayServerOptions extends ControlOptions {
   bind: string;
@@ -62,6 +69,8 @@ export class RelayServer {
   readonly #options: RelayServerOptions;
   readonly #limits: RelayServerLimits;
   readonly #server: Server;
+  /** For agents that come through the front proxy, which limits their connections. */
+  readonly #forwarded: Server;
   readonly #webSockets = new WebSocketServer({
     noServer: true,
     maxPayload: AGENT_MESSAGE_MAX_BYTES,
@@ -75,28 +84,42 @@ export class RelayServer {
   constructor(options: RelayServerOptions) {
     this.#options = options;
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
-    const { headersMaxMs, headersCheckMs, maxConnections } = this.#limits;
-    this.#server = createServer(
-      {
-        headersTimeout: headersMaxMs,
-        requestTimeout: headersMaxMs,
-        connectionsCheckingInterval: headersCheckMs,
-        noDelay: true,
-        highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
-      },
-      (request, response) => this.#handleRequest(request, response),
+    this.#server = this.#createServer((request, response) =>
+      this.#handleRequest(request, response),
     );
-    const slots = new SourceSlots(maxConnections);
+    const slots = new SourceSlots(this.#limits.maxConnections);
     this.#server.on("connection", (socket) => {
       const source = getAddressGroup(socket.remoteAddress ?? "");
       if (!slots.take(source)) return void socket.destroy();
       socket.once("close", () => slots.free(source));
     });
     this.#pendingUpgrades = new SourceSlots(this.#limits.maxPendingUpgrades);
-    this.#server.on("upgrade", (request, socket, head) =>
-      this.#handleUpgrade(request, socket, head),
-    );
-    this.#server.on("clientError", (_error, socket) => socket.destroy());
+    this.#server.on("upgrade", (request, socket, head) => {
+      const { remoteAddress = "" } = request.socket;
+      this.#handleUpgrade({ request, path: getPath(request), remoteAddress, socket, head });
+    });
+    this.#forwarded = this.#createServer((_, response) => {
+      response.setHeader("connection", "close");
+      end(response, 404, "text/plain", "not found\n");
+    });
+    this.#forwarded.on("upgrade", (request, socket, head) => {
+      const full = getPath(request);
+      const path = full.startsWith(RELAY_PATH) ? full.slice(RELAY_PATH.length) : "";
+      const remoteAddress = readForwardedAddress(request);
+      this.#handleUpgrade({ request, path, remoteAddress, socket, head });
+    });
+  }
+
+  #createServer(handle: (request: IncomingMessage, response: ServerResponse) => void): Server {
+    const { headersMaxMs, headersCheckMs } = this.#limits;
+    const options = {
+      headersTimeout: headersMaxMs,
+      requestTimeout: headersMaxMs,
+      connectionsCheckingInterval: headersCheckMs,
+      noDelay: true,
+      highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
+    };
+    return createServer(options, handle).on("clientError", (_, socket) => socket.destroy());
   }
 
   /** @throws the system's error when the port can't be bound. */
@@ -106,15 +129,23 @@ export class RelayServer {
     await once(this.#server, "listening");
   }
 
+  /** @throws the system's error when the socket can't be created. */
+  async listenToFrontProxy(path: string): Promise<void> {
+    this.#forwarded.listen({ path, backlog: LISTEN_BACKLOG });
+    await once(this.#forwarded, "listening");
+  }
+
   /** Resolves when the connections of agents are closed, or after `STOP_MAX_MS`. */
   async close(): Promise<void> {
     const closed = once(this.#server, "close");
     this.#server.close();
+    this.#forwarded.close();
     const ended = [...this.#webSockets.clients].map((socket) => once(socket, "close"));
     const deadline = new Promise((resolve) => setTimeout(resolve, STOP_MAX_MS).unref());
     await Promise.race([Promise.all(ended), deadline]);
     for (const socket of this.#webSockets.clients) socket.terminate();
     this.#server.closeAllConnections();
+    this.#forwarded.closeAllConnections();
     await Promise.race([closed, deadline]);
   }
 
@@ -136,8 +167,8 @@ export class RelayServer {
         ? end(response, 200, "application/json", JSON.stringify(families))
         : end(response, 200, EXPOSITION_TYPES.prometheus, formatFamilies(families));
     }
-    if (path === "/agent" || path === "/stream") {
-      response.setHeader("upgrade", path === "/agent" ? "websocket" : DATA_CONNECTION_UPGRADE);
+    if (path === CONTROL_PATH || path === DATA_PATH) {
+      response.setHeader("upgrade", path === CONTROL_PATH ? "websocket" : DATA_CONNECTION_UPGRADE);
       return end(response, 426, "text/plain", "upgrade required\n");
     }
     end(response, 404, "text/plain", "not found\n");
@@ -156,20 +187,16 @@ export class RelayServer {
 
   // ── Upgrades ──
 
-  #handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  #handleUpgrade(upgrade: Upgrade): void {
+    const { path, socket } = upgrade;
     socket.on("error", () => {});
-    switch (getPath(request)) {
-      case "/agent":
-        return this.#connectAgent(request, socket, head);
-      case "/stream":
-        return this.#connectStream(request, socket as Socket, head);
-      default:
-        refuseUpgrade(socket, "404 Not Found");
-    }
+    if (path === CONTROL_PATH) this.#connectAgent(upgrade);
+    else if (path === DATA_PATH) this.#connectStream(upgrade);
+    else refuseUpgrade(socket, "404 Not Found");
   }
 
-  #connectAgent(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const source = getAddressGroup(request.socket.remoteAddress ?? "");
+  #connectAgent({ request, remoteAddress, socket, head }: Upgrade): void {
+    const source = getAddressGroup(remoteAddress);
     if (!this.#pendingUpgrades.take(source)) {
       return refuseUpgrade(socket, "503 Service Unavailable");
     }
@@ -190,7 +217,7 @@ export class RelayServer {
     if (!isUpgraded) free();
   }
 
-  #connectStream(request: IncomingMessage, socket: Socket, head: Buffer): void {
+  #connectStream({ request, socket, head }: Upgrade): void {
     if (request.headers.upgrade?.toLowerCase() !== DATA_CONNECTION_UPGRADE) {
       return refuseUpgrade(socket, "426 Upgrade Required");
     }
@@ -203,8 +230,22 @@ export class RelayServer {
     socket.write(
       `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${DATA_CONNECTION_UPGRADE}\r\n\r\n`,
     );
-    association.takeDataConnection(socket, head);
+    association.takeDataConnection(socket as Socket, head);
   }
+}
+
+interface Upgrade {
+  request: IncomingMessage;
+  path: string;
+  /** The agent's, maybe empty. */
+  remoteAddress: string;
+  socket: Duplex;
+  head: Buffer;
+}
+
+/** The address that the front proxy has seen. */
+function readForwardedAddress({ headers }: IncomingMessage): string {
+  return Forwarded.safeParse(parseJson(String(headers[CF_BLOB_HEADER]))).data?.clientIp ?? "";
 }
 
 function getPath(request: IncomingMessage): string {
@@ -212,7 +253,8 @@ function getPath(request: IncomingMessage): string {
 }
 
 function refuseUpgrade(socket: Duplex, status: string): void {
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  const response = `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
+  socket.end(response, () => socket.destroy());
 }
 
 function end(response: ServerResponse, status: number, type: string, body: string): void {

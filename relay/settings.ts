@@ -31,6 +31,8 @@ const Environment = z.object({
   HOST: RelayHost.default("127.0.0.1"),
   RELAY_BIND: RelayHost.optional(),
   RELAY_URL: RelayUrl.optional(),
+  /** Set by `npm start`. */
+  RELAY_AGENT_SOCKET: z.string().optional(),
 });
 
 export interface RelaySettings {
@@ -51,6 +53,8 @@ export interface RelaySettings {
   bind: string;
   /** The URL that agents connect to. */
   url: string;
+  /** The path of the socket to which the front proxy of a self-hosted server passes on agents; undefined: none does. */
+  agentSocket: string | undefined;
 }
 
 export class SettingsError extends Error {
@@ -83,5 +87,6 @@ export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
     lastPort: last,
     bind: data.RELAY_BIND ?? data.HOST,
     url: data.RELAY_URL ?? `ws://${formatHostAndPort(data.RELAY_HOST, first)}`,
+    agentSocket: data.RELAY_AGENT_SOCKET,
   };
 }

@@ -56,6 +56,7 @@ async function main(): Promise<number> {
     // The relay connects as soon as wrangler serves requests.
     const relay = startRelay({
       settings: settings.relay,
+      agentRoute: undefined,
       host: settings.host,
       port,
       apiHost: settings.apiHosts[0] ?? "localhost",

@@ -1,4 +1,4 @@
-/** Finds reasons why others can't reach the relay, or the relay its ports, although all settings are valid. */
+/** Finds reasons why others can't reach the relay's ports, or the relay can't open them, although all settings are valid. */
 import { readFileSync } from "node:fs";
 import { isLoopback } from "../shared/hosts.ts";
 import type { LocalRelaySettings, ServerSettings } from "./settings.ts";
@@ -24,6 +24,12 @@ export function findRelayWarnings(
     return [
       `relay: RELAY_HOST is ${relay.host}, so TCP tunnels and private networks work only on this machine; set RELAY_HOST to ` +
         "its public name and RELAY_BIND=0.0.0.0 (docs/operations.md)",
+    ];
+  }
+  if (isLoopback(relay.bind)) {
+    return [
+      `relay: it listens on ${relay.bind} only, so TCP tunnels and private networks work only on this machine; set ` +
+        "RELAY_BIND=0.0.0.0 and open its ports (docs/operations.md)",
     ];
   }
   if (!outgoing || !canBeTaken(relay.ports, outgoing)) return [];

@@ -2,12 +2,14 @@
  * Runs the relay next to the server: it provides public TCP and UDP ports. The server does not depend on it. When
  * the relay can't start, the start is retried until it succeeds, and the reason is logged once.
  */
+import { rm } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { getErrorMessage } from "../shared/error-message.ts";
 import { parseJson } from "../shared/json.ts";
+import { RELAY_PATH } from "../protocol/relay/paths.ts";
 import { formatHostAndPort } from "../shared/hosts.ts";
 import { ROOT } from "./build/build.ts";
 import {
@@ -17,7 +19,7 @@ import {
 } from "./processes/child.ts";
 import { COMPILE_CACHE } from "./processes/v8-flags.ts";
 import type { Log } from "./log.ts";
-import type { LocalRelaySettings } from "./settings.ts";
+import type { LocalRelaySettings, ServerSettings } from "./settings.ts";
 import { requestText, toConnectableHost } from "./internal-requests.ts";
 
 /** The relay closes its connections to agents before it exits. */
@@ -25,8 +27,18 @@ const RELAY_STOP_MAX_MS = 5_000;
 /** How long the start of the server waits for the relay before it reports that it listens. */
 const RELAY_CONNECTED_MAX_MS = 5_000;
 
+/** Agents connect to the front proxy, which passes them on. */
+export interface AgentRoute {
+  /** The URL that agents get. */
+  url: string;
+  /** The socket on which the relay accepts them. */
+  socketPath: string;
+}
+
 export interface RelayOptions {
   settings: LocalRelaySettings;
+  /** undefined: agents connect to the relay's own port. */
+  agentRoute: AgentRoute | undefined;
   /** The server's own address. */
   host: string;
   port: number;
@@ -34,6 +46,20 @@ export interface RelayOptions {
   apiHost: string;
   secret: string;
   log: Log;
+}
+
+/** In the directory of sockets. */
+const AGENT_SOCKET = "relay.sock";
+
+/** @returns undefined unless the server speaks HTTPS, and the operator has not set another URL. */
+export function findAgentRoute(
+  { relay, https, publicScheme, apiHosts }: ServerSettings,
+  publicPort: number,
+  socketsDir: string,
+): AgentRoute | undefined {
+  if (!relay || relay.url !== undefined || !https || publicScheme !== "https") return undefined;
+  const { href } = new URL(`wss://${apiHosts[0]}:${publicPort}${RELAY_PATH}`);
+  return { url: href, socketPath: join(socketsDir, AGENT_SOCKET) };
 }
 
 export interface LocalRelay {
@@ -95,7 +121,7 @@ export function startRelay(options: RelayOptions): LocalRelay {
 }
 
 function createChild(options: RelayOptions) {
-  const { settings, host, port, apiHost, secret, log } = options;
+  const { settings, agentRoute, host, port, apiHost, secret, log } = options;
   const { first, last } = settings.ports;
   let pid: number | undefined;
   let isListening = false;
@@ -116,7 +142,8 @@ function createChild(options: RelayOptions) {
           RELAY_HOST: settings.host,
           RELAY_PORT_RANGE: `${first}-${last}`,
           RELAY_BIND: settings.bind,
-          RELAY_URL: settings.url ?? "",
+          RELAY_URL: settings.url ?? agentRoute?.url ?? "",
+          RELAY_AGENT_SOCKET: agentRoute?.socketPath ?? "",
         },
       },
       // Another program may listen on this port: it reports another process id, or none.
@@ -124,6 +151,10 @@ function createChild(options: RelayOptions) {
         const health = parseObject(await requestRelay(settings, "/health"));
         if (health.pid !== pid) throw new Error("another program listens on its port");
         isListening = true;
+      },
+      // A killed process leaves its socket behind, and the next one could not bind to its path.
+      prepare: async () => {
+        if (agentRoute) await rm(agentRoute.socketPath, { force: true });
       },
       onSpawn: (newPid) => {
         pid = newPid;

@@ -15,6 +15,7 @@ import {
 } from "../protocol/relay/settings.ts";
 import type { TraceMode } from "../shared/tracing/request-trace.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
+import { stripBrackets } from "../shared/hosts.ts";
 import { describeIssue } from "../protocol/schemas/issue-messages.ts";
 import {
   checkSettingGroups,
@@ -71,7 +72,8 @@ const ServerOnlySettings = z.object({
   METRICS_TOKEN: secret(METRICS_TOKEN_MIN_CHARS).optional(),
   /** The relay that is started with the server. */
   LOCAL_RELAY: z.enum(["on", "off"]).default("on"),
-  RELAY_HOST: RelayHost.default("127.0.0.1"),
+  /** undefined: with HTTPS the API's host, which leads to this machine; otherwise only this machine reaches the relay. */
+  RELAY_HOST: RelayHost.optional(),
   RELAY_PORT_RANGE: RelayPortRange.prefault(RELAY_PORT_RANGE_DEFAULT),
   RELAY_BIND: RelayHost.optional(),
   RELAY_URL: RelayUrl.optional(),
@@ -108,7 +110,7 @@ export interface LocalRelaySettings {
   ports: RelayPortRange;
   /** The address that the relay listens on. */
   bind: string;
-  /** The URL for agents, if it is not made of the host and the first port. */
+  /** The URL for agents; undefined: at this server, if it speaks HTTPS, or else the host and the first port. */
   url: string | undefined;
 }
 
@@ -183,10 +185,12 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
     if (!(name in ServerOnlySettings.shape) && name !== "HOSTED" && !isSecret(name))
       worker[name] = value;
   }
+  const https = toHttps(data);
+  const apiHosts = parseApiHosts(data.SERVICE_DOMAIN, data.API_HOSTS);
   return {
     host: data.HOST,
     port: data.PORT,
-    https: toHttps(data),
+    https,
     dataDir: resolve(data.DATA_DIR),
     diskReserveBytes:
       data.DISK_RESERVE_MB === undefined ? undefined : data.DISK_RESERVE_MB * MEGABYTE,
@@ -198,7 +202,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
       total: data.MAX_CONNECTIONS,
       perSource: data.MAX_CONNECTIONS_PER_ADDRESS,
     },
-    apiHosts: parseApiHosts(data.SERVICE_DOMAIN, data.API_HOSTS),
+    apiHosts,
     serviceDomain: data.SERVICE_DOMAIN,
     publicScheme: data.PUBLIC_SCHEME,
     publicPort: data.PUBLIC_PORT,
@@ -206,7 +210,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
       data.LOCAL_RELAY === "off"
         ? undefined
         : {
-            host: data.RELAY_HOST,
+            host: data.RELAY_HOST ?? stripBrackets((https && apiHosts[0]) ?? "127.0.0.1"),
             ports: data.RELAY_PORT_RANGE,
             bind: data.RELAY_BIND ?? data.HOST,
             url: data.RELAY_URL,

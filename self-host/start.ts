@@ -19,7 +19,7 @@ import { readEnvironment, readSettings, type ServerSettings } from "./settings.t
 import { startMetricsServer } from "./metrics/metrics-server.ts";
 import { listMetricsParts, type ServerParts } from "./metrics/server-metrics.ts";
 import { findRelayWarnings, readOutgoingPorts } from "./relay-warnings.ts";
-import { startRelay, type LocalRelay } from "./relay.ts";
+import { findAgentRoute, startRelay, type AgentRoute, type LocalRelay } from "./relay.ts";
 import { prepareHttps } from "./https.ts";
 import { findSharedSite } from "./shared-site.ts";
 import {
@@ -65,7 +65,8 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   if (existsSync(join(ROOT, "workers/index.ts"))) {
     await Promise.all([buildWorkerIfChanged(), buildDashboardIfChanged()]);
   }
-  const run: Run = { settings, backend, port, https, publicPort, cleanup };
+  const agentRoute = findAgentRoute(settings, publicPort, backend.dataDir.socketsDir);
+  const run: Run = { settings, backend, port, https, publicPort, agentRoute, cleanup };
   const workerd = await startWorker(run);
   const disk = await watchDisk(run, workerd);
   const frontProxy = await startPublicListener(run, workerd, limits);
@@ -86,6 +87,8 @@ interface Run {
   https: HttpsSettings | undefined;
   /** In URLs. */
   publicPort: number;
+  /** undefined: the front proxy passes no agents on to the relay. */
+  agentRoute: AgentRoute | undefined;
   cleanup: AsyncDisposableStack;
 }
 
@@ -124,7 +127,7 @@ async function watchDisk(
 
 /** The front proxy. It is stopped after workerd, because it passes on the last responses. */
 async function startPublicListener(
-  { settings, port, https, cleanup }: Run,
+  { settings, port, https, agentRoute, cleanup }: Run,
   workerd: Workerd,
   limits: ConnectionLimits,
 ): Promise<SupervisedProcess> {
@@ -133,7 +136,11 @@ async function startPublicListener(
     port,
     https,
     apiHosts: settings.apiHosts,
-    upstreamPaths: { tunnel: workerd.publicSocket, api: workerd.apiSocket },
+    upstreamPaths: {
+      tunnel: workerd.publicSocket,
+      api: workerd.apiSocket,
+      ...(agentRoute && { relay: agentRoute.socketPath }),
+    },
     probePath: workerd.probeSocket,
     metricsPath: workerd.frontMetricsSocket,
     traceRequests: settings.traceRequests,
@@ -163,11 +170,13 @@ async function startOwnRelay({
   settings,
   backend,
   port,
+  agentRoute,
   cleanup,
 }: Run): Promise<LocalRelay | undefined> {
   if (!settings.relay) return undefined;
   const relay = startRelay({
     settings: settings.relay,
+    agentRoute,
     host: settings.host,
     port,
     apiHost: getApiHost(settings),

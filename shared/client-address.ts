@@ -3,6 +3,13 @@
  * operator has configured that their own proxy sets it.
  */
 
+/**
+ * The header in which the front proxy of a self-hosted server describes the connection of each request that it forwards:
+ * JSON with the address of the visitor (`clientIp`). workerd reports it as `request.cf` (`cfBlobHeader`). Whatever listens
+ * behind the front proxy believes it, so the front proxy removes a visitor's own header of this name.
+ */
+export const CF_BLOB_HEADER = "underpass-connection";
+
 /** Which source of the address may be trusted. */
 export interface AddressTrust {
   /** On Cloudflare, which sets `cf-connecting-ip` itself and overwrites a visitor's. */

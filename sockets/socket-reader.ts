@@ -85,10 +85,12 @@ export function connectSocket(options: IpcNetConnectOpts | TcpNetConnectOpts): S
   return reader.attach(connectTcp({ ...options, onread: reader.onread }));
 }
 
-/** Like `tls.connect`, paused, for `setReceiver`. */
+/**
+ * Like `tls.connect`, paused, for `setReceiver`. It is read in the usual way: Node.js decrypts all records that have arrived
+ * into the same buffer one after the other, also after `onread` has stopped reading.
+ */
 export function connectTlsSocket(options: ConnectionOptions & { allowHalfOpen: true }): Socket {
-  const reader = new SocketReader();
-  return reader.attach(connectTls({ ...options, onread: reader.onread } as ConnectionOptions));
+  return connectTls(options).pause();
 }
 
 /**

@@ -126,10 +126,11 @@ class Direction {
   }
 }
 
-/** Ends a connection with a TCP reset where that is possible: not inside TLS, and not after a FIN. */
+/** Ends a connection with a TCP reset where that is possible: not inside TLS, not of a Unix socket, and not after a FIN. */
 export function reset(socket: Socket): void {
   if (socket.destroyed) return;
   const isShuttingDown = socket.writableEnded && !socket.writableFinished;
-  if ("encrypted" in socket || isShuttingDown) socket.destroy();
+  const isUnixSocket = socket.remoteAddress === undefined;
+  if ("encrypted" in socket || isUnixSocket || isShuttingDown) socket.destroy();
   else socket.resetAndDestroy();
 }

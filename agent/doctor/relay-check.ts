@@ -1,5 +1,6 @@
 /** Whether this machine reaches the relays that TCP tunnels and private networks need. It presents no ticket. */
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
+import { CONTROL_PATH, toRelayUrl } from "../../protocol/relay/paths.ts";
 import type { PresentedToken } from "../../protocol/schemas/tunnels/diagnostics.ts";
 import { findCloseName } from "../../protocol/wire/close-codes.ts";
 import { getErrorMessage } from "../error-message.ts";
@@ -37,7 +38,7 @@ function findProblem(
 ): Promise<string | null> {
   return new Promise((resolve) => {
     const options = { followRedirects: false, authorities };
-    const socket = openWebSocket(new URL("/agent", url), RELAY_SUBPROTOCOL, "", options);
+    const socket = openWebSocket(toRelayUrl(url, CONTROL_PATH), RELAY_SUBPROTOCOL, "", options);
     const fail = (problem: string): void => resolve(`${url} can't be reached (${problem})`);
     socket.on("error", (error) => fail(getErrorMessage(error)));
     socket.on("close", (code) => {

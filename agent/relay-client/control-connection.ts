@@ -18,6 +18,7 @@ import {
   type TunnelWelcome,
 } from "../../protocol/relay/control.ts";
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
+import { CONTROL_PATH, toRelayUrl } from "../../protocol/relay/paths.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { parseJson } from "../../shared/json.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
@@ -296,7 +297,7 @@ function openSocket(
   { relay, ticket }: RelayAccess,
   authorities: TrustedAuthorities | undefined,
 ): WebSocket {
-  const url = new URL("/agent", relay.url);
+  const url = toRelayUrl(relay.url, CONTROL_PATH);
   return openWebSocket(url, RELAY_SUBPROTOCOL, ticket, {
     maxPayload: RELAY_LINK_MESSAGE_MAX_BYTES,
     authorities,

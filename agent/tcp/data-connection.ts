@@ -7,6 +7,7 @@ import { HELLO_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { VisitorHead } from "../../protocol/relay/control.ts";
 import { DATA_CONNECTION_UPGRADE } from "../../protocol/relay/datagrams.ts";
+import { DATA_PATH, toRelayUrl } from "../../protocol/relay/paths.ts";
 import { parseJson } from "../../shared/json.ts";
 import { connectSocket, connectTlsSocket, setReceiver } from "../../sockets/socket-reader.ts";
 import { getErrorMessage } from "../error-message.ts";
@@ -56,7 +57,7 @@ export class DataConnection {
       () => this.#fail("the relay did not answer in time"),
       HELLO_TIMEOUT_MS,
     );
-    const url = new URL("/stream", endpoint.url);
+    const url = toRelayUrl(endpoint.url, DATA_PATH);
     if (isProxied(url)) void this.#connectThroughProxy(url, endpoint);
     else this.#start(connectDirectly(url, endpoint.authorities), url, endpoint);
   }

@@ -25,7 +25,7 @@ const NetworkWelcome = z.object({
   association: z.int().min(1).max(0xffff_ffff),
   /** The key of BIND and BOUND: 32 bytes in base64. */
   key: z.string(),
-  /** The relay's port for BIND and DATA, on the host of the control connection. */
+  /** The relay's port for BIND and DATA, on the host of the relay's URL, whose own port may be that of a proxy. */
   udpPort: z.int(),
   /** The address for remote peers: `host:port`. */
   publicEndpoint: z.string(),

@@ -19,7 +19,7 @@ export const RelayHello = z.object({
   version: z.string().max(50),
   /** The host for remote peers and TCP visitors. */
   host: z.string().min(1).max(253),
-  /** The URL of agents' control connections: `ws://…` or `wss://…`, without a path. */
+  /** The URL that agents connect to: `ws://…` or `wss://…`, maybe with a path. */
   url: z.url({ protocol: /^wss?$/ }),
   /** The ports for tunnels and networks, without the relay's own port, the first of its range. */
   firstPort: z.int().min(1).max(65_535),

@@ -15,7 +15,7 @@ export const RelayHost = z.union(
   { error: "must be a host name or an IP address" },
 );
 
-/** The URL that agents connect to: `ws://…` or `wss://…` without a path, when a proxy is in front of the relay. */
+/** The URL that agents connect to: `ws://…` or `wss://…`, when a proxy is in front of the relay. It may have a path. */
 export const RelayUrl = z
   .url({ protocol: /^wss?$/, error: "must be a URL that starts with ws:// or wss://" })
   .transform((url) => url.replace(/\/+$/, ""));

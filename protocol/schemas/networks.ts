@@ -152,7 +152,9 @@ export const RelayAccess = z.object({
     id: z.string(),
     url: z
       .string()
-      .describe("The URL of the control connection: `ws://…` or `wss://…`, without a path."),
+      .describe(
+        "The URL of the control connection: `ws://…` or `wss://…`, which `/agent` and `/stream` follow.",
+      ),
     host: z.string().describe("The host that visitors and remote peers connect to."),
   }),
   port: z.int(),

@@ -13,6 +13,8 @@ export type Phase =
   | { kind: "last" }
   /** The connection belongs to another protocol, such as WebSocket. */
   | { kind: "upgraded" }
+  /** The connection was joined with one to the relay, which has its own limits for it. */
+  | { kind: "joined" }
   /** The answer is sent, and what the visitor still sends is dropped. */
   | { kind: "lingering"; untilMs: number }
   | { kind: "closed" };

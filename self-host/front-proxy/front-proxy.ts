@@ -10,7 +10,7 @@ import type { TraceMode } from "../../shared/tracing/request-trace.ts";
 import { COMPILE_CACHE, EARLY_COLLECTION, SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
 import { probeHealth } from "../internal-requests.ts";
 import type { HttpsSettings } from "./https/settings.ts";
-import type { Destination } from "./metrics/front-proxy-metrics.ts";
+import type { Upstreams } from "./upstream.ts";
 import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
 
 /** Visitors get what was already sent to them. */
@@ -22,8 +22,8 @@ export interface FrontProxyOptions {
   https: HttpsSettings | undefined;
   /** The host names of the API, at least one. */
   apiHosts: readonly string[];
-  /** The paths of the sockets that workerd listens on. */
-  upstreamPaths: Record<Destination, string>;
+  /** The paths of the sockets that workerd listens on, and of the relay's for agents, if the front proxy passes them on. */
+  upstreamPaths: Upstreams["upstreamPaths"];
   /** The path of the socket on which workerd answers probes. */
   probePath: string;
   /** The path of the socket on which the front proxy answers with its metrics. */
@@ -57,6 +57,7 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
           FRONT_HTTPS: JSON.stringify(options.https ?? null),
           FRONT_TUNNEL_UPSTREAM: upstreamPaths.tunnel,
           FRONT_API_UPSTREAM: upstreamPaths.api,
+          FRONT_RELAY_UPSTREAM: upstreamPaths.relay ?? "",
           FRONT_PROBE_UPSTREAM: options.probePath,
           FRONT_API_HOSTS: apiHosts.join(","),
           FRONT_METRICS: options.metricsPath,

@@ -25,6 +25,7 @@ import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { serveMetrics } from "./metrics/metrics-socket.ts";
 import { FramePace } from "./websockets/frame-pace.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
+import { CF_BLOB_HEADER } from "../../shared/client-address.ts";
 import { unmapIpv4Address } from "../../shared/hosts.ts";
 import { requestStatus } from "../internal-requests.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
@@ -32,7 +33,6 @@ import { FairQueue } from "./queue/fair-queue.ts";
 import { findForwardedSource } from "./queue/forwarded-source.ts";
 import { WorkerdProbe } from "./queue/workerd-probe.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
-import { CF_BLOB_HEADER } from "./request-head.ts";
 import { VisitorConnection } from "./visitor-connection.ts";
 
 const DEADLINE_INTERVAL_MS = 1_000;
@@ -59,6 +59,8 @@ const settings = z
       .pipe(HttpsSettings.nullable()),
     FRONT_TUNNEL_UPSTREAM: z.string(),
     FRONT_API_UPSTREAM: z.string(),
+    /** Empty: no agent is passed on to a relay. */
+    FRONT_RELAY_UPSTREAM: z.string(),
     FRONT_PROBE_UPSTREAM: z.string(),
     /** Separated by commas. */
     FRONT_API_HOSTS: z.string().transform((hosts) => new Set(hosts.split(","))),
@@ -88,6 +90,11 @@ const queue = new FairQueue({
   probe: () => probe.send(),
   memory: new SourceMemory(QUEUED_HEADS_MAX_BYTES),
 });
+const upstreamPaths = {
+  tunnel: settings.FRONT_TUNNEL_UPSTREAM,
+  api: settings.FRONT_API_UPSTREAM,
+  ...(settings.FRONT_RELAY_UPSTREAM !== "" && { relay: settings.FRONT_RELAY_UPSTREAM }),
+};
 const connections = new Set<VisitorConnection>();
 const metrics = new FrontProxyMetrics();
 const trace = new RequestTrace("front_proxy", settings.FRONT_TRACE);
@@ -136,7 +143,7 @@ function serve(visitor: Socket, handleClosed: () => void): void {
   // Behind a proxy each connection counts as a source of its own: the key occurs once.
   const source = isBehindProxy ? acknowledgementKey : getAddressGroup(address);
   const connection = new VisitorConnection(visitor, {
-    upstreamPaths: { tunnel: settings.FRONT_TUNNEL_UPSTREAM, api: settings.FRONT_API_UPSTREAM },
+    upstreamPaths,
     cfBlobField: `${CF_BLOB_HEADER}: ${cfBlob}\r\n`,
     acknowledgementKey,
     apiHosts: settings.FRONT_API_HOSTS,
@@ -145,8 +152,10 @@ function serve(visitor: Socket, handleClosed: () => void): void {
     trace,
     queue,
     findSource: (head) => (isBehindProxy ? findForwardedSource(head) : source),
-    createReservation: (kind) => messages[kind].createReservation(source),
-    createAllowance: (kind, resume) => paces[kind].createAllowance(source, resume),
+    createWebSocketLimits: (kind, resume) => ({
+      reservation: messages[kind].createReservation(source),
+      allowance: paces[kind].createAllowance(source, resume),
+    }),
     onClose() {
       connections.delete(connection);
       handleClosed();

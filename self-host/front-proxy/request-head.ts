@@ -3,6 +3,7 @@
  * ways: where they disagree about the end of a request, a visitor can smuggle a second one past the first program.
  */
 import { parseHost } from "../../protocol/hosts.ts";
+import { CF_BLOB_HEADER } from "../../shared/client-address.ts";
 import type { BodyLength } from "./message-body.ts";
 
 /** The size of one head, request line included. workerd has about the same limit. */
@@ -12,16 +13,12 @@ export const HEAD_MAX_FIELDS = 256;
 /** workerd splits the query at each `&`, several times for a request: 100,000 of them take it 20 ms. */
 export const QUERY_MAX_PARAMETERS = 4_096;
 
-/**
- * workerd's `cfBlobHeader`: the header whose JSON workerd reports as `request.cf`, with the address of the visitor.
- * workerd takes it from every request on its socket, so a visitor's own header of this name is removed.
- */
-export const CF_BLOB_HEADER = "underpass-connection";
-
 export interface RequestHead {
   /** The head as it is forwarded. */
   bytes: Buffer;
   method: string;
+  /** Begins with a slash. */
+  target: string;
   /** The host that the request is for, without its port and in lower case; null when there is none (HTTP/1.0). */
   host: string | null;
   /** The length of the body that follows. */
@@ -100,6 +97,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   return {
     bytes: Buffer.from(firstLine + cfBlobField + rest.slice(2), "latin1"),
     method,
+    target,
     host: parsedHost,
     body,
     isUpgrade: asksForUpgrade && body === 0,

@@ -19,7 +19,8 @@ import {
   UNREAD_MAX_MS,
   UPSTREAM_IDLE_MAX_MS,
 } from "./limits.ts";
-import type { ConnectionKind, Destination } from "./metrics/front-proxy-metrics.ts";
+import type { Destination } from "./metrics/front-proxy-metrics.ts";
+import { OpenConnection } from "./metrics/open-connection.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
 import type { QueuedRequest } from "./queue/fair-queue.ts";
 import { RequestBody } from "./request-body.ts";
@@ -34,16 +35,16 @@ import {
   UNAVAILABLE,
   type Refusal,
 } from "./refusals.ts";
-import type { FrameAllowance } from "./websockets/frame-pace.ts";
-import type { MemoryReservation } from "../../shared/bounds/source-memory.ts";
 import { createWebSocket, readAcceptance } from "./websockets/accepted-web-socket.ts";
-import type { OpenWebSocket } from "./websockets/open-web-socket.ts";
-import { connectUpstream } from "./upstream.ts";
+import type { OpenWebSocket, WebSocketLimits } from "./websockets/open-web-socket.ts";
+import { joinRelay } from "./relay/agent-connection.ts";
+import { connectUpstream, findDestination } from "./upstream.ts";
 import type { VisitorConnectionOptions } from "./visitor-connection-options.ts";
 import { reset } from "../../sockets/splice.ts";
 import { setReceiver } from "../../sockets/socket-reader.ts";
 
 export class VisitorConnection {
+  readonly metrics: OpenConnection;
   readonly #visitor: Socket;
   readonly #options: VisitorConnectionOptions;
   readonly #head = new HeadBuffer();
@@ -62,8 +63,7 @@ export class VisitorConnection {
   /** Whether the final response to the last request has begun; true before the first one. */
   #hasResponseBegun = true;
   #webSocket: OpenWebSocket | undefined;
-  #reservation: MemoryReservation | undefined;
-  #allowance: FrameAllowance | undefined;
+  #webSocketLimits: WebSocketLimits | undefined;
   #isUpgrade = false;
   #isLastRequest = false;
   #requests = 0;
@@ -78,6 +78,7 @@ export class VisitorConnection {
   constructor(visitor: Socket, options: VisitorConnectionOptions) {
     this.#visitor = visitor;
     this.#options = options;
+    this.metrics = new OpenConnection(visitor);
     this.#requestObserver = new RequestObserver(options.metrics, options.trace);
     visitor.on("error", () => undefined);
     visitor.on("end", () => this.#handleVisitorEnd());
@@ -89,12 +90,16 @@ export class VisitorConnection {
   /** Ends the connection if it takes too long. Called about once a second. */
   checkDeadlines(nowMs: number): void {
     const phase = this.#phase;
+    if (phase.kind === "joined") return;
     const silentMs = nowMs - this.#activeAtMs;
-    const unreadMaxMs = this.kind === "program" ? PROGRAM_UNREAD_MAX_MS : UNREAD_MAX_MS;
+    const unreadMaxMs = this.metrics.kind === "program" ? PROGRAM_UNREAD_MAX_MS : UNREAD_MAX_MS;
     if (this.#unreadSinceMs !== undefined && nowMs - this.#unreadSinceMs > unreadMaxMs) {
       reset(this.#visitor);
     } else if (phase.kind === "head") {
-      this.#checkIdleTime(nowMs - this.#idleSinceMs);
+      const idleMs = nowMs - this.#idleSinceMs;
+      if (idleMs > UPSTREAM_IDLE_MAX_MS) this.#closeUpstream();
+      if (this.#requests > 0 && idleMs > this.#options.idleMaxMs) this.#end();
+      else if (this.#requests === 0 && idleMs > FIRST_HEAD_MAX_MS) this.#refuse(TOO_SLOW);
     } else if (phase.kind === "queued" && silentMs > QUEUED_MAX_MS) {
       this.#refuse(OVERLOADED);
     } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#hasResponseBegun) {
@@ -106,12 +111,6 @@ export class VisitorConnection {
     }
   }
 
-  #checkIdleTime(idleMs: number): void {
-    if (idleMs > UPSTREAM_IDLE_MAX_MS) this.#closeUpstream();
-    if (this.#requests > 0 && idleMs > this.#options.idleMaxMs) this.#end();
-    else if (this.#requests === 0 && idleMs > FIRST_HEAD_MAX_MS) this.#refuse(TOO_SLOW);
-  }
-
   /** Whether no response can follow, because workerd has closed its end, and the visitor has everything. */
   get isComplete(): boolean {
     return this.#upstream === undefined && this.isFlushed;
@@ -120,20 +119,6 @@ export class VisitorConnection {
   /** Whether the visitor has everything that was sent to it. */
   get isFlushed(): boolean {
     return this.#visitor.writableLength === 0;
-  }
-
-  get kind(): ConnectionKind {
-    if (this.#webSocket === undefined) return "http";
-    return this.#webSocket.kind === "visitor" ? "visitor_websocket" : "program";
-  }
-
-  get bytesReceived(): number {
-    return this.#visitor.bytesRead;
-  }
-
-  /** Bytes that wait to be sent do not count, so that the number never decreases. */
-  get bytesSent(): number {
-    return Math.max(0, this.#visitor.bytesWritten - this.#visitor.writableLength);
   }
 
   // ── From the visitor ──
@@ -169,8 +154,9 @@ export class VisitorConnection {
   };
 
   get #canReceive(): boolean {
+    if (this.#phase.kind === "joined") return false;
     const isForwarded = this.#upstream === undefined || this.#upstream.writableLength === 0;
-    return isForwarded && !this.#isStalled && !this.#allowance?.isUsedUp;
+    return isForwarded && !this.#isStalled && !this.#webSocketLimits?.allowance.isUsedUp;
   }
 
   /** Whether the other end of a WebSocket reads nothing. workerd has no bound for the answers to what it sends. */
@@ -196,10 +182,12 @@ export class VisitorConnection {
 
   #enqueue(head: RequestHead): void {
     const options = this.#options;
-    const destination = head.host !== null && options.apiHosts.has(head.host) ? "api" : "tunnel";
+    const destination = findDestination(head, options);
     this.#requestObserver.start(destination);
     this.#phase = QUEUED;
     this.#queued = undefined;
+    // Nothing of workerd is needed for it.
+    if (destination === "relay") return this.#forwardHead(head, destination);
     this.#queued = options.queue.add({
       bytes: head.bytes.length,
       findSource: () => options.findSource(head),
@@ -266,8 +254,8 @@ export class VisitorConnection {
   // ── From workerd ──
 
   #connect(): Socket {
-    const path = this.#options.upstreamPaths[this.#destination];
-    const upstream = connectUpstream(path, (bytes) => this.#receiveResponse(upstream, bytes));
+    const receive = (bytes: Uint8Array) => this.#receiveResponse(upstream, bytes);
+    const upstream = connectUpstream(this.#destination, this.#options, receive);
     upstream.once("end", () => this.#handleUpstreamEnded(upstream));
     upstream.once("close", () => this.#handleUpstreamEnded(upstream));
     return upstream;
@@ -302,7 +290,8 @@ export class VisitorConnection {
       this.#requestObserver.respond(part.head);
     }
     const isSwitching = this.#isUpgrade && part.head?.status === SWITCHING_PROTOCOLS;
-    if (isSwitching) this.#openWebSocket(part.head!, part.bytes);
+    if (isSwitching && this.#destination === "relay") this.#joinRelay(part.head!, part.bytes);
+    else if (isSwitching) this.#openWebSocket(part.head!, part.bytes);
     else this.#visitor.write(part.bytes, this.#handleResponseWritten);
     if (this.#phase !== RESPONSE || !this.#response.isComplete) return;
     this.#awaitRequest();
@@ -313,11 +302,9 @@ export class VisitorConnection {
   #openWebSocket({ text, end }: ResponseHead, bytes: Uint8Array): void {
     const visitor = this.#visitor;
     const { kind, shownHead } = readAcceptance(text);
-    this.#reservation = this.#options.createReservation(kind);
-    this.#allowance = this.#options.createAllowance(kind, this.#continue);
+    this.#webSocketLimits = this.#options.createWebSocketLimits(kind, this.#continue);
     this.#webSocket = createWebSocket(kind, {
-      reservation: this.#reservation,
-      allowance: this.#allowance,
+      ...this.#webSocketLimits,
       acknowledgementKey: this.#options.acknowledgementKey,
       hasUnsentBytes: () => visitor.writableLength > 0,
       writeToVisitor: (data, onWritten) => void visitor.write(data, onWritten),
@@ -326,9 +313,21 @@ export class VisitorConnection {
       reset: () => reset(visitor),
     });
     this.#phase = UPGRADED;
+    this.metrics.kind = kind === "visitor" ? "visitor_websocket" : "program";
     visitor.write(shownHead, "latin1");
     this.#webSocket.receiveFromServer(bytes.subarray(end), this.#handleResponseWritten);
     this.#continue();
+  }
+
+  /** @param bytes the response, and what the relay has sent after it. */
+  #joinRelay({ text }: ResponseHead, bytes: Uint8Array): void {
+    const relay = this.#upstream!;
+    this.#upstream = undefined;
+    this.#phase = { kind: "joined" };
+    this.metrics.kind = "program";
+    const unread = this.#heldBytes;
+    const onWebSocketEnd = () => this.#endVisitor();
+    joinRelay({ agent: this.#visitor, relay, head: text, bytes, unread, onWebSocketEnd });
   }
 
   #handleUpstreamEnded(upstream: Socket): void {
@@ -373,7 +372,8 @@ export class VisitorConnection {
 
   /** The visitor has ended its sending side: it counts as having left, and gets nothing more. */
   #handleVisitorEnd(): void {
-    if (this.#phase.kind === "lingering" && !this.isFlushed) return;
+    const { kind } = this.#phase;
+    if (kind === "joined" || (kind === "lingering" && !this.isFlushed)) return;
     this.#visitor.destroy();
   }
 
@@ -381,7 +381,7 @@ export class VisitorConnection {
     this.#phase = CLOSED;
     this.#head.clear();
     this.#requestObserver.leave();
-    this.#options.metrics.countClosedConnection(this);
+    this.#options.metrics.countClosedConnection(this.metrics);
     this.#dropUpstream();
     this.#options.onClose();
   }
@@ -389,8 +389,8 @@ export class VisitorConnection {
   #dropUpstream(): void {
     this.#queued?.end();
     this.#closeUpstream();
-    this.#reservation?.clear();
-    this.#allowance?.end();
+    this.#webSocketLimits?.reservation.clear();
+    this.#webSocketLimits?.allowance.end();
   }
 
   #closeUpstream(): void {

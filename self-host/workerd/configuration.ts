@@ -7,7 +7,7 @@ import { WORKER_DIR, WORKER_MODULES } from "../build/build.ts";
 import { DASHBOARD_DIR } from "../build/dashboard.ts";
 import { readWorkerModules, type WorkerEntryPoint } from "../build/worker-modules.ts";
 import type { DataDir } from "../data-dir.ts";
-import { CF_BLOB_HEADER } from "../front-proxy/request-head.ts";
+import { CF_BLOB_HEADER } from "../../shared/client-address.ts";
 import { WORKERD_V8_FLAGS } from "../processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "./wrangler-config.ts";
 

@@ -31,6 +31,8 @@ export class FrontProxyStage {
   arrived: ConnectionEnd[] = [];
   /** Those for the host `API_HOST`. */
   arrivedAtApi: ConnectionEnd[] = [];
+  /** Those of agents for the relay. */
+  arrivedAtRelay: ConnectionEnd[] = [];
   connections: VisitorConnection[] = [];
   /** How many connections of the front proxy have ended. */
   closed = 0;
@@ -41,6 +43,7 @@ export class FrontProxyStage {
   readonly #dir: string;
   readonly #upstream: Server;
   readonly #api: Server;
+  readonly #relay: Server;
   readonly #front: Server;
 
   private constructor(dir: string) {
@@ -49,7 +52,11 @@ export class FrontProxyStage {
     const pace = new FramePace();
     this.queue = new FairQueue({ probe: () => this.probe(), memory });
     const options = {
-      upstreamPaths: { tunnel: join(dir, "server.sock"), api: join(dir, "api.sock") },
+      upstreamPaths: {
+        tunnel: join(dir, "server.sock"),
+        api: join(dir, "api.sock"),
+        relay: join(dir, "relay.sock"),
+      },
       cfBlobField: CF_BLOB_FIELD,
       acknowledgementKey: ACKNOWLEDGEMENT_KEY,
       apiHosts: new Set([API_HOST]),
@@ -58,8 +65,10 @@ export class FrontProxyStage {
       trace: new RequestTrace("front_proxy", "off"),
       queue: this.queue,
       findSource: () => "source",
-      createReservation: () => memory.createReservation("source"),
-      createAllowance: (_: string, resume: () => void) => pace.createAllowance("source", resume),
+      createWebSocketLimits: (_: string, resume: () => void) => ({
+        reservation: memory.createReservation("source"),
+        allowance: pace.createAllowance("source", resume),
+      }),
       onClose: () => (this.closed += 1),
     };
     this.#upstream = createServer({ allowHalfOpen: true }, (socket) =>
@@ -70,6 +79,10 @@ export class FrontProxyStage {
       this.arrivedAtApi.push(new ConnectionEnd(socket)),
     );
     this.#api.listen(options.upstreamPaths.api);
+    this.#relay = createServer({ allowHalfOpen: true }, (socket) =>
+      this.arrivedAtRelay.push(new ConnectionEnd(socket)),
+    );
+    this.#relay.listen(options.upstreamPaths.relay);
     this.#front = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) =>
       this.connections.push(new VisitorConnection(adoptSocket(socket), options)),
     );
@@ -78,7 +91,7 @@ export class FrontProxyStage {
 
   static async start(): Promise<FrontProxyStage> {
     const stage = new FrontProxyStage(await createTemporaryDir());
-    const servers = [stage.#upstream, stage.#api, stage.#front];
+    const servers = [stage.#upstream, stage.#api, stage.#relay, stage.#front];
     await Promise.all(servers.map((server) => once(server, "listening")));
     return stage;
   }
@@ -87,16 +100,18 @@ export class FrontProxyStage {
   async clear(): Promise<void> {
     for (const { socket } of this.#visitors) socket.destroy();
     await vi.waitUntil(() => this.closed === this.connections.length, WAIT_OPTIONS);
-    for (const { socket } of [...this.arrived, ...this.arrivedAtApi]) socket.destroy();
+    const arrived = [...this.arrived, ...this.arrivedAtApi, ...this.arrivedAtRelay];
+    for (const { socket } of arrived) socket.destroy();
     this.arrived = [];
     this.arrivedAtApi = [];
+    this.arrivedAtRelay = [];
     this.connections = [];
     this.#visitors = [];
     this.closed = 0;
   }
 
   async stop(): Promise<void> {
-    for (const server of [this.#upstream, this.#api, this.#front]) server.close();
+    for (const server of [this.#upstream, this.#api, this.#relay, this.#front]) server.close();
     await rm(this.#dir, { recursive: true });
   }
 
@@ -113,6 +128,12 @@ export class FrontProxyStage {
   async server(index = 0): Promise<ConnectionEnd> {
     await vi.waitUntil(() => this.arrived.length > index, WAIT_OPTIONS);
     return this.arrived[index]!;
+  }
+
+  /** The relay's end of the last connection to it. */
+  async relay(): Promise<ConnectionEnd> {
+    await vi.waitUntil(() => this.arrivedAtRelay.length > 0, WAIT_OPTIONS);
+    return this.arrivedAtRelay.at(-1)!;
   }
 
   passTime(ms: number): void {

@@ -1,6 +1,6 @@
 /** A stranger who takes connections without end: the server, its agents and its other visitors go on. */
 import { once } from "node:events";
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -10,6 +10,8 @@ import { createFirstAccount } from "../../bench/stack.ts";
 import { IN_FLIGHT_MAX } from "../../self-host/front-proxy/queue/fair-queue.ts";
 import { requestText } from "../../self-host/internal-requests.ts";
 import { parseFamilies } from "../../self-host/metrics/parts.ts";
+import { getCommandLine } from "../../self-host/processes/processes.ts";
+import type { MetricFamily } from "../../shared/metrics/exposition.ts";
 import { startExpectingFailure, startServer, type TestServer } from "../harness/server/server.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 import { startRawOrigin, OK, type RawOrigin } from "../harness/tunnel/origin.ts";
@@ -137,6 +139,26 @@ describe.runIf(process.platform === "linux")("a stranger", () => {
     await closeAll([...attack, last]);
   });
 
+  test("whose address is gone before its connection is served gets nothing done", async () => {
+    const pid = await findFrontProxy();
+    const before = await countTunnelRequests();
+    process.kill(pid, "SIGSTOP");
+    try {
+      // The kernel accepts the connection and its request.
+      const socket = open("127.0.0.4");
+      await once(socket, "connect");
+      await new Promise((resolve) => socket.write(get("/gone"), resolve));
+      const closed = once(socket, "close");
+      socket.resetAndDestroy();
+      await closed;
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    // It was accepted after the one before.
+    expect((await visit()).status).toBe(200);
+    expect(await countTunnelRequests()).toBe(before + 1);
+  });
+
   test("who leaves unanswered requests behind holds nothing: neither in workerd nor at the local server", async () => {
     const before = await countDescriptors();
     for (const field of ["", "Connection: close\r\n", "", "Connection: close\r\n"]) {
@@ -172,13 +194,33 @@ describe.runIf(process.platform === "linux")("a stranger", () => {
 });
 
 /** Requests that wait in the front proxy, which is asked on its own socket: a scrape would wait for workerd too. */
-async function countWaitingRequests(): Promise<number> {
+async function readSamples(name: string): Promise<MetricFamily["samples"]> {
   const socketPath = join(server.dataDir, "run/front.sock");
   const text = await requestText({ socketPath, method: "GET", path: "/metrics" }, 5_000);
-  const family = parseFamilies(text).find(
-    ({ name }) => name === "underpass_server_requests_waiting",
-  );
-  return family!.samples[0]!.value;
+  return parseFamilies(text).find((family) => family.name === name)!.samples;
+}
+
+async function countWaitingRequests(): Promise<number> {
+  const [sample] = await readSamples("underpass_server_requests_waiting");
+  return sample!.value;
+}
+
+/** Requests for tunnels, answered or not. */
+async function countTunnelRequests(): Promise<number> {
+  const samples = await readSamples("underpass_server_requests_total");
+  const values = samples.map(({ labels, value }) => (labels?.handler === "tunnel" ? value : 0));
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+/** Its process id. */
+async function findFrontProxy(): Promise<number> {
+  const pid = await server.getPid("server");
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
+  const found = children
+    .trim()
+    .split(" ")
+    .find((child) => getCommandLine(Number(child))?.includes("front-proxy/main.ts"));
+  return Number(found);
 }
 
 test("a visitor can't set the address that the server sees", async () => {

@@ -1,27 +1,44 @@
 /** HTTPS connections: TLS ends here. What a connection carries is served like that of a plain one. */
+import { constants } from "node:crypto";
 import { createServer as createTcpServer, type Server, type Socket } from "node:net";
 import {
   createServer as createTlsServer,
   type SecureContext,
+  type TlsOptions,
   type Server as TlsServer,
   type TLSSocket,
 } from "node:tls";
 import type { KeyPair } from "./certificate-files.ts";
+import { HandshakePace } from "./handshake-pace.ts";
 
 /** How long a handshake may take. It may have to wait until a certificate is issued, which takes some seconds. */
 const HANDSHAKE_MAX_MS = 20_000;
+/** Of all contexts: a client may not repeat the handshake (RFC 9113 section 9.2.1), which Node.js reports and does not end. */
+const CONTEXT_OPTIONS = {
+  minVersion: "TLSv1.2",
+  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+} as const;
 
 export interface HttpsServerOptions {
   /** For connections for which `findContext` finds none, also those that name no host; undefined: these fail. */
   keyPair: KeyPair | undefined;
-  /** Finds a certificate for a host. */
-  findContext: (serverName: string) => Promise<SecureContext | undefined>;
+  /** Finds a certificate for a host. undefined: there is only that of `keyPair`. */
+  findContext: ((serverName: string) => Promise<SecureContext | undefined>) | undefined;
   /** Counts a connection before anything is read from it. @returns a function that ends the count; undefined: refused. */
   admit: (connection: Socket) => (() => void) | undefined;
   /** Serves a connection after its handshake. */
   serve: (visitor: TLSSocket) => void;
   /** Of the sockets, as for `net.createServer`. */
   socketOptions: object;
+  handshakePace?: HandshakePace;
+}
+
+/** @returns whether the connection was counted, until it is closed; otherwise it is closed now. */
+export function countOrClose(connection: Socket, admit: HttpsServerOptions["admit"]): boolean {
+  const release = admit(connection);
+  if (release) connection.once("close", release);
+  else connection.destroy();
+  return release !== undefined;
 }
 
 export class HttpsServer {
@@ -29,16 +46,26 @@ export class HttpsServer {
   readonly tcp: Server;
   readonly #tls: TlsServer;
 
-  constructor({ keyPair, findContext, admit, serve, socketOptions }: HttpsServerOptions) {
+  constructor({
+    keyPair,
+    findContext,
+    admit,
+    serve,
+    socketOptions,
+    handshakePace = new HandshakePace(),
+  }: HttpsServerOptions) {
     // A client that ends its side has left, also before the handshake.
     const options = { ...socketOptions, allowHalfOpen: false };
+    const SNICallback: TlsOptions["SNICallback"] =
+      findContext &&
+      ((serverName, handle) => {
+        findContext(serverName).then((context) => handle(null, context), handle);
+      });
     this.#tls = createTlsServer({
       ...options,
       ...keyPair,
-      SNICallback(serverName, handle) {
-        findContext(serverName).then((context) => handle(null, context), handle);
-      },
-      minVersion: "TLSv1.2",
+      ...CONTEXT_OPTIONS,
+      SNICallback,
       ALPNProtocols: ["http/1.1"],
       handshakeTimeout: HANDSHAKE_MAX_MS,
     });
@@ -46,15 +73,13 @@ export class HttpsServer {
     // Scanners and clients that do not trust the certificate: nothing that an operator could change.
     this.#tls.on("tlsClientError", (_, visitor) => visitor.destroy());
     this.tcp = createTcpServer(options, (connection) => {
-      const release = admit(connection);
-      if (!release) return void connection.destroy();
-      connection.once("close", release);
-      this.#tls.emit("connection", connection);
+      if (!countOrClose(connection, admit)) return;
+      handshakePace.await(connection, () => this.#tls.emit("connection", connection));
     });
   }
 
   /** For new connections. */
   replaceKeyPair(keyPair: KeyPair): void {
-    this.#tls.setSecureContext({ ...keyPair, minVersion: "TLSv1.2" });
+    this.#tls.setSecureContext({ ...keyPair, ...CONTEXT_OPTIONS });
   }
 }

@@ -30,9 +30,9 @@ export async function createListeners(
   const server = new HttpsServer({
     ...connections,
     keyPair: files?.keyPair,
-    async findContext(name) {
-      return files?.isFor(name) ? undefined : await acme?.certificates.getContext(name);
-    },
+    findContext: acme
+      ? async (name) => (files?.isFor(name) ? undefined : await acme.certificates.getContext(name))
+      : undefined,
   });
   files?.watch((keyPair) => server.replaceKeyPair(keyPair));
   acme?.certificates.start([...apiHosts].filter((name) => !files?.isFor(name)));

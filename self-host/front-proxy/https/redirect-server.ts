@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { HttpsServerOptions } from "./https-server.ts";
+import { countOrClose, type HttpsServerOptions } from "./https-server.ts";
 
 /** How long a connection may take for its request. */
 const REQUEST_MAX_MS = 10_000;
@@ -34,11 +34,10 @@ export function createRedirectServer({
       else response.end(answer);
     },
   );
-  server.prependListener("connection", (connection: Socket) => {
-    const release = admit(connection);
-    if (release) connection.once("close", release);
-    else connection.destroy();
-  });
+  server.prependListener(
+    "connection",
+    (connection: Socket) => void countOrClose(connection, admit),
+  );
   server.setTimeout(REQUEST_MAX_MS, (connection) => connection.destroy());
   return server;
 }

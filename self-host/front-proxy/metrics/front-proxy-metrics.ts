@@ -5,10 +5,11 @@ import {
   toSingleValue,
   type MetricFamily,
 } from "../../../shared/metrics/exposition.ts";
+import type { ConnectionKind, OpenConnection } from "./open-connection.ts";
 import { REFUSAL_REASONS, type RefusalReason } from "../refusals.ts";
 
-/** What answers a request. Requests that the front proxy refuses before their head is complete reach neither. */
-const HANDLERS = ["tunnel", "api", "front_proxy"] as const;
+/** What answers a request. Requests that the front proxy refuses before their head is complete reach no other. */
+const HANDLERS = ["tunnel", "api", "relay", "front_proxy"] as const;
 export type Handler = (typeof HANDLERS)[number];
 /** What a request is forwarded to. */
 export type Destination = Exclude<Handler, "front_proxy">;
@@ -19,15 +20,6 @@ export type Outcome = (typeof OUTCOMES)[number];
 
 const CONNECTION_REFUSALS = ["total", "source"] as const;
 export type ConnectionRefusal = (typeof CONNECTION_REFUSALS)[number];
-
-/** An open connection: HTTP, or the WebSocket of a visitor, or of an agent or another program. */
-export type ConnectionKind = "http" | "visitor_websocket" | "program";
-
-interface OpenConnection {
-  readonly kind: ConnectionKind;
-  readonly bytesReceived: number;
-  readonly bytesSent: number;
-}
 
 interface HandlerCounters {
   outcomes: Record<Outcome, number>;
@@ -82,14 +74,18 @@ export class FrontProxyMetrics {
    * @param limit of open connections.
    * @param waiting requests that wait for their turn.
    */
-  toFamilies(open: Iterable<OpenConnection>, limit: number, waiting: number): MetricFamily[] {
+  toFamilies(
+    open: Iterable<{ metrics: OpenConnection }>,
+    limit: number,
+    waiting: number,
+  ): MetricFamily[] {
     const kinds: Record<ConnectionKind, number> = { http: 0, visitor_websocket: 0, program: 0 };
     let received = this.#bytesReceived;
     let sent = this.#bytesSent;
-    for (const connection of open) {
-      kinds[connection.kind] += 1;
-      received += connection.bytesReceived;
-      sent += connection.bytesSent;
+    for (const { metrics } of open) {
+      kinds[metrics.kind] += 1;
+      received += metrics.bytesReceived;
+      sent += metrics.bytesSent;
     }
     return [
       {
@@ -107,7 +103,7 @@ export class FrontProxyMetrics {
         name: "underpass_server_request_duration_seconds",
         help: "Time from the complete head of a request to the first byte of its response, as the front proxy sees it.",
         type: "histogram",
-        samples: (["tunnel", "api"] as const).flatMap((handler) => {
+        samples: (["tunnel", "api", "relay"] as const).flatMap((handler) => {
           const { latencies, latencySumMs } = this.#handlers[handler];
           return toHistogramSamples(LATENCY_BOUNDS_MS, latencies, latencySumMs, { handler });
         }),

@@ -10,10 +10,15 @@ export interface OpenWebSocket {
   receiveFromServer(bytes: Uint8Array, onWritten: () => void): void;
 }
 
-export interface WebSocketOptions {
+/** What it may do to workerd. */
+export interface WebSocketLimits {
   /** For the message that the visitor is sending. */
   reservation: MemoryReservation;
+  /** How fast its frames pass. */
   allowance: FrameAllowance;
+}
+
+export interface WebSocketOptions extends WebSocketLimits {
   /** Whether bytes wait for the visitor. */
   hasUnsentBytes: () => boolean;
   writeToVisitor: (bytes: Uint8Array, onWritten?: () => void) => void;

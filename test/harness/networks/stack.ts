@@ -35,6 +35,8 @@ interface NetworkOptions {
   /** By default the first relay. */
   relayId?: string;
   owner?: Person;
+  /** The URL that its agents connect to; by default the server's plain one. */
+  serverUrl?: string;
   /** The environment of its agents. */
   env?: Record<string, string>;
 }
@@ -120,9 +122,9 @@ async function newToken(person: Person): Promise<Buffer> {
   return Buffer.from((await mintToken(person, UNLIMITED)).wireBytes, "base64");
 }
 
-async function createNetwork(
+export async function createNetwork(
   api: TestApi,
-  { owner, relayId, env }: NetworkOptions & { owner: Person },
+  { owner, relayId, serverUrl = api.server.url, env }: NetworkOptions & { owner: Person },
 ): Promise<TestNetwork> {
   networkCount += 1;
   const name = `network-${networkCount}`;
@@ -155,7 +157,7 @@ async function createNetwork(
   const text = `[Interface]\nPrivateKey = ${server.privateKey}\n`;
   await writeFile(config, text, { mode: 0o600 });
   const vpn: TestNetwork["vpn"] = async (options = {}) => {
-    const args = ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json"];
+    const args = ["vpn", name, "--server", serverUrl, "--token-file", "TOKEN", "--json"];
     const agent = await runAgent([...args, "--config", config, ...(options.args ?? [])], {
       token: options.token ?? token,
       env: options.env ?? env,

@@ -77,9 +77,9 @@ afterAll(async () => {
   await api.stop();
 });
 
-async function visit(path = "/", body: Uint8Array = Buffer.alloc(0)) {
+async function visit(path = "/", body: Uint8Array = Buffer.alloc(0), servername = HOST) {
   const sent = requestHttps({
-    ...{ host: "127.0.0.1", port: httpsPort, servername: HOST, ca, path, method: "POST" },
+    ...{ host: "127.0.0.1", port: httpsPort, servername, ca, path, method: "POST" },
     headers: { host: `${HOST}:${httpsPort}`, "content-length": body.length },
   });
   sent.end(body);
@@ -103,6 +103,14 @@ test("large bodies pass unchanged in both directions", async () => {
   expect(answer.status).toBe(200);
   expect(answer.body.equals(body)).toBe(true);
 });
+
+test.each(["localhost", "another.tunnels.example"])(
+  "the Host header decides about the tunnel, also after a handshake for %s",
+  async (servername) => {
+    const { status, body } = await visit("/", Buffer.from("two pears"), servername);
+    expect([status, body.toString()]).toEqual([200, "two pears"]);
+  },
+);
 
 test("WebSockets pass", async () => {
   // The types of the client lack `servername`, which it passes on.

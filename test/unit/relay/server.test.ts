@@ -1,7 +1,8 @@
 /** What a stranger can hold of a relay's own port, to which agents connect. */
 import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { afterEach, expect, test, vi } from "vitest";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { RELAY_SUBPROTOCOL } from "../../../protocol/relay/datagrams.ts";
@@ -11,6 +12,8 @@ import { CONTROL_BACKLOG_MAX_BYTES } from "../../../relay/limits.ts";
 import { Metrics } from "../../../relay/metrics.ts";
 import { RelayServer, type RelayServerOptions } from "../../../relay/server.ts";
 import { TicketVerifier } from "../../../relay/tickets.ts";
+import { CF_BLOB_HEADER } from "../../../shared/client-address.ts";
+import { createTemporaryDir } from "../../harness/directories.ts";
 import { reservePorts } from "../../harness/ports.ts";
 
 const control = {
@@ -84,6 +87,64 @@ test("agents beyond the tickets that are verified at a time get 503", async () =
   await Promise.all([once(agent(), "open"), once(agent(), "open")]);
   const [error] = (await once(agent(), "error")) as [Error];
   expect(error.message).toContain("503");
+});
+
+test("a connection whose upgrade is refused is closed, also when the client does not close it", async () => {
+  await start({});
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+  sockets.push(socket);
+  socket
+    .resume()
+    .write(
+      "GET /nothing HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
+  await once(socket, "end");
+  // The kernel answers what is sent to a closed connection with a reset.
+  const closed = once(socket, "error");
+  const sending = setInterval(() => socket.write("x"), 10);
+  await closed;
+  clearInterval(sending);
+});
+
+describe("on the front proxy's socket", () => {
+  let path: string;
+  beforeEach(async () => {
+    path = join(await createTemporaryDir(), "relay.sock");
+  });
+
+  test("agents are told apart by the address that it has seen", async () => {
+    await start({ maxPendingUpgrades: 4 });
+    await server.listenToFrontProxy(path);
+    const agent = (clientIp: string) => {
+      const headers = {
+        authorization: "Bearer a.b.c",
+        [CF_BLOB_HEADER]: JSON.stringify({ clientIp }),
+      };
+      const url = `ws+unix:${path}:/relay/agent`;
+      const socket = new WebSocket(url, RELAY_SUBPROTOCOL, { headers });
+      agents.push(socket);
+      return socket;
+    };
+    const [first, second] = [agent("192.0.2.1"), agent("192.0.2.1")];
+    await Promise.all([once(first, "open"), once(second, "open")]);
+    const [error] = (await once(agent("192.0.2.1"), "error")) as [Error];
+    expect(error.message).toContain("503");
+    await once(agent("192.0.2.2"), "open");
+  });
+
+  test.each(["/health", "/metrics", "/relay/health", "/relay/metrics", "/relay/agent"])(
+    "there is no answer to GET %s",
+    async (target) => {
+      await start({});
+      await server.listenToFrontProxy(path);
+      const socket = connect({ path });
+      socket.write(
+        `GET ${target} HTTP/1.1\r\nHost: relay\r\nAuthorization: Bearer the operator's\r\n\r\n`,
+      );
+      const answer = Buffer.concat(await socket.toArray()).toString();
+      expect(answer).toMatch(/^HTTP\/1\.1 404 /);
+    },
+  );
 });
 
 test("an agent that does not read its messages is disconnected", async () => {

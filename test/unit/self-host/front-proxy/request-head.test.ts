@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { CF_BLOB_HEADER } from "../../../../shared/client-address.ts";
 import {
-  CF_BLOB_HEADER,
   HEAD_MAX_FIELDS,
   QUERY_MAX_PARAMETERS,
   parseRequestHead,

@@ -100,7 +100,10 @@ describe("a visitor", () => {
   test("that leaves with requests that wait is noticed in the end", async () => {
     const visitor = await stage.visit();
     visitor.send(GET + GET);
-    await vi.waitUntil(() => stage.connections[0]!.bytesReceived === 2 * GET.length, WAIT_OPTIONS);
+    await vi.waitUntil(
+      () => stage.connections[0]!.metrics.bytesReceived === 2 * GET.length,
+      WAIT_OPTIONS,
+    );
     visitor.socket.end();
     stage.passTime(HELD_MAX_MS - 1_000);
     expect(stage.closed).toBe(0);
@@ -116,7 +119,10 @@ describe("a visitor", () => {
     origin.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc");
     await visitor.waitFor("abc");
     visitor.send(GET);
-    await vi.waitUntil(() => stage.connections[0]!.bytesReceived === 2 * GET.length, WAIT_OPTIONS);
+    await vi.waitUntil(
+      () => stage.connections[0]!.metrics.bytesReceived === 2 * GET.length,
+      WAIT_OPTIONS,
+    );
     origin.socket.destroy();
     await vi.waitUntil(() => visitor.hasEnded, WAIT_OPTIONS);
     expect(stage.arrived).toHaveLength(1);

@@ -1,16 +1,25 @@
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { connect as connectTcp, type AddressInfo } from "node:net";
+import { connect as connectTcp, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect as connectTls, type TLSSocket } from "node:tls";
+import {
+  connect as connectTls,
+  createSecureContext,
+  type ConnectionOptions,
+  type TLSSocket,
+} from "node:tls";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   CertificateFiles,
   findCertificateProblems,
   readKeyPair,
 } from "../../../../../self-host/front-proxy/https/certificate-files.ts";
-import { HttpsServer } from "../../../../../self-host/front-proxy/https/https-server.ts";
+import { HandshakePace } from "../../../../../self-host/front-proxy/https/handshake-pace.ts";
+import {
+  HttpsServer,
+  type HttpsServerOptions,
+} from "../../../../../self-host/front-proxy/https/https-server.ts";
 import { writePrivateFile } from "../../../../../self-host/files.ts";
 import { DAY_MS } from "../../../../../shared/time.ts";
 import { createCertificate } from "../../../../harness/fakes/certificate.ts";
@@ -21,7 +30,9 @@ let isFull: boolean;
 let server: HttpsServer;
 let port: number;
 
-beforeEach(async () => {
+beforeEach(() => start());
+
+async function start(options: Partial<HttpsServerOptions> = {}): Promise<void> {
   open = 0;
   isFull = false;
   server = new HttpsServer({
@@ -37,22 +48,28 @@ beforeEach(async () => {
       visitor.on("error", () => undefined);
       visitor.end("hello");
     },
+    ...options,
   });
   server.tcp.listen(0, "127.0.0.1");
   await once(server.tcp, "listening");
   ({ port } = server.tcp.address() as AddressInfo);
-});
-afterEach(async () => {
+}
+
+afterEach(() => stop());
+
+async function stop(): Promise<void> {
   server.tcp.close();
   await once(server.tcp, "close");
-});
+}
 
-async function handshake(): Promise<TLSSocket> {
+/** @param options in addition to those of a client that names localhost. */
+async function handshake(options: ConnectionOptions = {}): Promise<TLSSocket> {
   const visitor = connectTls({
     host: "127.0.0.1",
     port,
     servername: "localhost",
     rejectUnauthorized: false,
+    ...options,
   });
   await once(visitor, "secureConnect");
   return visitor;
@@ -77,6 +94,78 @@ test("a connection is counted from before its handshake to its end", async () =>
 test("a connection beyond the limit is closed before its handshake", async () => {
   isFull = true;
   await expect(handshake()).rejects.toThrow();
+});
+
+test("the handshakes of one source begin at its rate, and those of others at once", async () => {
+  await stop();
+  // The second handshake would begin after an hour.
+  await start({ handshakePace: new HandshakePace(1 / 3_600, 1) });
+  (await handshake()).destroy();
+  await vi.waitFor(() => expect(open).toBe(0), WAIT_OPTIONS);
+  const connected = once(server.tcp, "connection");
+  const waiting = connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false });
+  let hasBegun = false;
+  waiting.on("error", () => undefined).on("secureConnect", () => (hasBegun = true));
+  const [accepted] = (await connected) as [Socket];
+  // Linux has as many loopback addresses as a test needs.
+  (await handshake({ localAddress: "127.0.0.2" } as ConnectionOptions)).destroy();
+  expect(hasBegun).toBe(false);
+  waiting.destroy();
+  // It is not read from while it waits, so that the client's end is not noticed.
+  accepted.destroy();
+});
+
+test("a handshake that has waited is served", async () => {
+  await stop();
+  await start({ handshakePace: new HandshakePace(20, 1) });
+  const visitors = await Promise.all([handshake(), handshake(), handshake()]);
+  const answers = await Promise.all(visitors.map((visitor) => visitor.toArray()));
+  expect(answers.map((chunks) => Buffer.concat(chunks).toString())).toEqual(
+    Array.from({ length: 3 }, () => "hello"),
+  );
+});
+
+test.each(["the certificate of the files", "a replaced one", "one of its own"])(
+  "a client can't repeat the handshake: with %s",
+  async (kind) => {
+    await stop();
+    const context = createSecureContext(createCertificate());
+    const findContext = () => Promise.resolve(kind === "one of its own" ? context : undefined);
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    await start({
+      findContext,
+      serve: (visitor) =>
+        visitor
+          .on("error", () => undefined)
+          .on("close", resolve)
+          .resume(),
+    });
+    if (kind === "a replaced one") server.replaceKeyPair(createCertificate());
+    const visitor = await handshake({ maxVersion: "TLSv1.2" });
+    const failed = once(visitor, "error");
+    visitor.renegotiate({ rejectUnauthorized: false }, () => undefined);
+    await expect(failed).resolves.toMatchObject([{ message: /no renegotiation/ }]);
+    visitor.destroy();
+    await closed;
+  },
+);
+
+test("a client that ends its side, leaves or is reset in the handshake holds nothing", async () => {
+  const hello = await readClientHello();
+  const leave = [
+    (socket: Socket) => socket.end(hello),
+    (socket: Socket) => socket.end(hello.subarray(0, 100)),
+    (socket: Socket) => socket.write(hello, () => socket.resetAndDestroy()),
+    (socket: Socket) => socket.write(hello.subarray(0, 100), () => socket.resetAndDestroy()),
+  ];
+  for (const act of leave) {
+    const socket = connectTcp({ port, host: "127.0.0.1", allowHalfOpen: true });
+    socket.on("error", () => undefined).resume();
+    act(socket);
+    await once(socket, "close");
+  }
+  await vi.waitFor(() => expect(open).toBe(0), WAIT_OPTIONS);
+  expect(Buffer.concat(await (await handshake()).toArray()).toString()).toBe("hello");
 });
 
 test("a renewed certificate in the files is used for the next connection, and a broken one is not", async () => {
@@ -154,3 +243,18 @@ test("a certificate for other names, or one that expires soon, is reported", () 
   const valid = createCertificate({ commonName: "a.example", validToMs: nowMs + 80 * DAY_MS });
   expect(findCertificateProblems(valid.cert, ["a.example"], nowMs)).toEqual([]);
 });
+
+/** The first bytes of a client. */
+async function readClientHello(): Promise<Buffer> {
+  const catcher = createServer().listen(0, "127.0.0.1");
+  await once(catcher, "listening");
+  const { port: catcherPort } = catcher.address() as AddressInfo;
+  const client = connectTls({ port: catcherPort, host: "127.0.0.1", servername: "localhost" });
+  client.on("error", () => undefined);
+  const [caught] = (await once(catcher, "connection")) as [Socket];
+  const [hello] = (await once(caught, "data")) as [Buffer];
+  client.destroy();
+  caught.destroy();
+  catcher.close();
+  return hello;
+}

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { HandshakePace } from "../../../../../self-host/front-proxy/https/handshake-pace.ts";
+
+test("a burst of handshakes of one source begins at once, and further ones at its rate", () => {
+  const pace = new HandshakePace(10, 3);
+  const reserve = (nowMs: number) => pace.reserve("192.0.2.1", nowMs);
+  expect([0, 0, 0, 0, 0].map(reserve)).toEqual([0, 0, 0, 100, 200]);
+  expect(reserve(250)).toBe(50);
+  // After a pause it has the whole burst again.
+  expect([10_000, 10_000, 10_000, 10_000].map(reserve)).toEqual([0, 0, 0, 100]);
+});
+
+test("handshakes of other sources don't wait, and those of one IPv6 network share a rate", () => {
+  const pace = new HandshakePace(10, 1);
+  const addresses = ["192.0.2.1", "192.0.2.2", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8::2"];
+  expect(addresses.map((address) => pace.reserve(address, 0))).toEqual([0, 0, 100, 0, 100]);
+});
