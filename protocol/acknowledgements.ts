@@ -1,15 +1,13 @@
 /**
  * Between the front proxy of a self-hosted server and a tunnel's object: how much of a WebSocket its visitor has read.
  *
- * The front proxy sends a random key with the request. An object that uses it adds a header to its 101 response, and from
- * then on receives text messages: the key, the number of payload bytes and the number of messages that were written to the
+ * The front proxy sends a key with the request (`connection-key.ts`). An object that uses it adds a header to its 101 response,
+ * and from then on receives text messages: the key, the number of payload bytes and the number of messages that were written to the
  * visitor, separated by colons. The visitor can't forge them, because it never learns the key.
  */
 
 /** In the 101 response of an object; removed before the visitor gets it. */
 export const ACKNOWLEDGED_HEADER = "underpass-acknowledged";
-/** The key's field in what the front proxy reports as `request.cf`. */
-export const ACKNOWLEDGEMENT_KEY_FIELD = "acknowledgementKey";
 /** The visitor has read at least as much when an acknowledgement is sent: less than an object lets a visitor leave unread. */
 export const ACKNOWLEDGEMENT_MIN_BYTES = 8 * 1024;
 /** The same for the number of messages, however small they are. */
@@ -31,10 +29,4 @@ export function parseAcknowledgement(key: string, text: string): Acknowledgement
   if (!text.startsWith(key) || text[key.length] !== ":") return null;
   const [bytes, messages] = text.slice(key.length + 1).split(":");
   return { bytes: Number(bytes), messages: Number(messages) };
-}
-
-/** @param cf a request's information from the platform. @returns null when it comes from no front proxy. */
-export function getAcknowledgementKey(cf: unknown): string | null {
-  const key = ((cf ?? {}) as Record<string, unknown>)[ACKNOWLEDGEMENT_KEY_FIELD];
-  return typeof key === "string" ? key : null;
 }

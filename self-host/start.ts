@@ -142,7 +142,7 @@ async function startPublicListener(
       ...(agentRoute && { relay: agentRoute.socketPath }),
     },
     probePath: workerd.probeSocket,
-    metricsPath: workerd.frontMetricsSocket,
+    controlPath: workerd.frontControlSocket,
     traceRequests: settings.traceRequests,
     limits,
     log,

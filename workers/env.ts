@@ -28,6 +28,8 @@ export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
   /** Self-hosted: the gateways to PostgreSQL, which speaks Neon's protocol, and to the mail server. */
   DATABASE_GATEWAY?: Fetcher;
   MAIL_GATEWAY?: Fetcher;
+  /** Self-hosted: the front proxy, which all visitors are connected to. */
+  FRONT_PROXY?: Fetcher;
   /** Self-hosted: a network that also reaches private addresses, for services that the operator configures. */
   OPERATOR_NETWORK?: Fetcher;
   /** In development both gateways are reached by URL instead: `wrangler dev` can't bind an external service. */

@@ -48,7 +48,7 @@ export async function startHop(): Promise<Hop> {
         apiHosts: [],
         upstreamPaths: { tunnel: join(directory, SOCKET), api: join(directory, SOCKET) },
         probePath: join(directory, PROBE_SOCKET),
-        metricsPath: join(directory, "metrics.sock"),
+        controlPath: join(directory, "metrics.sock"),
         traceRequests: "off",
         limits: { total: 1_000, perSource: Infinity },
         log: silentLog,

@@ -26,8 +26,8 @@ export interface FrontProxyOptions {
   upstreamPaths: Upstreams["upstreamPaths"];
   /** The path of the socket on which workerd answers probes. */
   probePath: string;
-  /** The path of the socket on which the front proxy answers with its metrics. */
-  metricsPath: string;
+  /** The path of the socket on which the front proxy takes requests of the server and of the Worker. */
+  controlPath: string;
   /** Which requests are logged with their id. */
   traceRequests: TraceMode;
   limits: ConnectionLimits;
@@ -60,7 +60,7 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
           FRONT_RELAY_UPSTREAM: upstreamPaths.relay ?? "",
           FRONT_PROBE_UPSTREAM: options.probePath,
           FRONT_API_HOSTS: apiHosts.join(","),
-          FRONT_METRICS: options.metricsPath,
+          FRONT_CONTROL: options.controlPath,
           FRONT_TRACE: traceRequests,
           FRONT_CONNECTIONS: String(total),
           FRONT_CONNECTIONS_PER_SOURCE: Number.isFinite(perSource) ? String(perSource) : "",
@@ -68,7 +68,7 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
       },
       probe: () => probeHealth({ host, port, apiHost }),
       // A killed process leaves its socket behind, and the next one could not bind to its path.
-      prepare: () => rm(options.metricsPath, { force: true }),
+      prepare: () => rm(options.controlPath, { force: true }),
       onLine: (line, stream) =>
         log.forward("front proxy", stream === "stdout" ? "info" : "warn", line),
       stopSignal: "SIGTERM",

@@ -6,7 +6,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import { ACKNOWLEDGEMENT_KEY_FIELD } from "../../protocol/acknowledgements.ts";
+import { CONNECTION_KEY_FIELD } from "../../protocol/connection-key.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
@@ -19,10 +19,10 @@ import {
   QUEUED_HEADS_MAX_BYTES,
   VISITOR_MESSAGES_MAX_BYTES,
 } from "./limits.ts";
+import { serveControl } from "./control-socket.ts";
 import { createListeners } from "./https/listeners.ts";
 import { HttpsSettings } from "./https/settings.ts";
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
-import { serveMetrics } from "./metrics/metrics-socket.ts";
 import { FramePace } from "./websockets/frame-pace.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { CF_BLOB_HEADER } from "../../shared/client-address.ts";
@@ -64,8 +64,8 @@ const settings = z
     FRONT_PROBE_UPSTREAM: z.string(),
     /** Separated by commas. */
     FRONT_API_HOSTS: z.string().transform((hosts) => new Set(hosts.split(","))),
-    /** The path of the socket on which the server asks for metrics. */
-    FRONT_METRICS: z.string(),
+    /** The path of the socket for requests of the server and of the Worker. */
+    FRONT_CONTROL: z.string(),
     FRONT_TRACE: z.enum(TRACE_MODES),
     FRONT_CONNECTIONS: count,
     /** Empty: no limit. */
@@ -96,6 +96,7 @@ const upstreamPaths = {
   ...(settings.FRONT_RELAY_UPSTREAM !== "" && { relay: settings.FRONT_RELAY_UPSTREAM }),
 };
 const connections = new Set<VisitorConnection>();
+const connectionByKey = new Map<string, VisitorConnection>();
 const metrics = new FrontProxyMetrics();
 const trace = new RequestTrace("front_proxy", settings.FRONT_TRACE);
 const REACHED_LIMITS = isBehindProxy
@@ -135,17 +136,17 @@ function serve(visitor: Socket, handleClosed: () => void): void {
     visitor.destroy();
     return handleClosed();
   }
-  const acknowledgementKey = randomBytes(KEY_BYTES).toString("base64url");
+  const connectionKey = randomBytes(KEY_BYTES).toString("base64url");
   const cfBlob = JSON.stringify({
     clientIp: address,
-    [ACKNOWLEDGEMENT_KEY_FIELD]: acknowledgementKey,
+    [CONNECTION_KEY_FIELD]: connectionKey,
   });
   // Behind a proxy each connection counts as a source of its own: the key occurs once.
-  const source = isBehindProxy ? acknowledgementKey : getAddressGroup(address);
+  const source = isBehindProxy ? connectionKey : getAddressGroup(address);
   const connection = new VisitorConnection(visitor, {
     upstreamPaths,
     cfBlobField: `${CF_BLOB_HEADER}: ${cfBlob}\r\n`,
-    acknowledgementKey,
+    connectionKey,
     apiHosts: settings.FRONT_API_HOSTS,
     idleMaxMs: isBehindProxy ? PROXY_IDLE_MAX_MS : IDLE_MAX_MS,
     metrics,
@@ -158,10 +159,12 @@ function serve(visitor: Socket, handleClosed: () => void): void {
     }),
     onClose() {
       connections.delete(connection);
+      connectionByKey.delete(connectionKey);
       handleClosed();
     },
   });
   connections.add(connection);
+  connectionByKey.set(connectionKey, connection);
 }
 
 const socketOptions = {
@@ -213,10 +216,17 @@ function listen(server: Server, host: string | null, port: number): void {
 }
 
 const readEventLoopDelay = watchEventLoopDelay("front_proxy");
-serveMetrics(settings.FRONT_METRICS, () => [
-  ...metrics.toFamilies(connections, settings.FRONT_CONNECTIONS, queue.waitingCount),
-  ...readEventLoopDelay(),
-]);
+serveControl(settings.FRONT_CONTROL, {
+  readMetrics: () => [
+    ...metrics.toFamilies(connections, settings.FRONT_CONNECTIONS, queue.waitingCount),
+    ...readEventLoopDelay(),
+  ],
+  cutConnection(key) {
+    const connection = connectionByKey.get(key);
+    connection?.cutResponse();
+    return connection !== undefined;
+  },
+});
 
 setInterval(() => {
   const nowMs = Date.now();

@@ -9,8 +9,8 @@ import type { OpenWebSocket, WebSocketLimits } from "./websockets/open-web-socke
 export interface VisitorConnectionOptions extends Upstreams {
   /** The line of `CF_BLOB_HEADER`, with its line break. */
   cfBlobField: string;
-  /** Random: what a visitor has read of a WebSocket is acknowledged with it. */
-  acknowledgementKey: string;
+  /** What a visitor has read of a WebSocket is acknowledged with it (`protocol/connection-key.ts`). */
+  connectionKey: string;
   /** How long it may take from the end of a response to the next complete request. */
   idleMaxMs: number;
   metrics: FrontProxyMetrics;

@@ -121,6 +121,11 @@ export class VisitorConnection {
     return this.#visitor.writableLength === 0;
   }
 
+  /** Ends a response that can't be completed: the visitor gets what has arrived, and notices that the rest is missing. */
+  cutResponse(): void {
+    if (this.#hasResponseBegun && !this.#response.isComplete) this.#end();
+  }
+
   // ── From the visitor ──
 
   #receive(bytes: Uint8Array): boolean {
@@ -305,7 +310,7 @@ export class VisitorConnection {
     this.#webSocketLimits = this.#options.createWebSocketLimits(kind, this.#continue);
     this.#webSocket = createWebSocket(kind, {
       ...this.#webSocketLimits,
-      acknowledgementKey: this.#options.acknowledgementKey,
+      acknowledgementKey: this.#options.connectionKey,
       hasUnsentBytes: () => visitor.writableLength > 0,
       writeToVisitor: (data, onWritten) => void visitor.write(data, onWritten),
       writeToServer: (pieces) => this.#forward(pieces),

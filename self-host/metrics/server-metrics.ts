@@ -42,7 +42,7 @@ export function listMetricsParts(server: ServerParts): MetricsPart[] {
       read: async () =>
         parseFamilies(
           await requestText(
-            { socketPath: workerd.frontMetricsSocket, method: "GET", path: "/metrics" },
+            { socketPath: workerd.frontControlSocket, method: "GET", path: "/metrics" },
             FRONT_PROXY_MAX_MS,
           ),
         ),

@@ -26,6 +26,8 @@ export interface ConfigurationOptions {
   objectsControlSocket: string;
   /** The path of the socket on which workerd answers without running any code of a Worker. */
   probeSocket: string;
+  /** The path of the socket on which the front proxy takes requests of the Worker. */
+  frontControlSocket: string;
   gatewayAddress: string;
   allowPrivateFetch: boolean;
   /** Names only: the values are in the environment of the process, so that this file contains no secrets. */
@@ -34,7 +36,7 @@ export interface ConfigurationOptions {
 
 export async function buildConfiguration(options: ConfigurationOptions): Promise<string> {
   const { dataDir, publicAddress, apiSocket, probeSocket, gatewayAddress } = options;
-  const { controlSocket, objectsControlSocket } = options;
+  const { controlSocket, objectsControlSocket, frontControlSocket } = options;
   const reach = options.allowPrivateFetch ? ["public", "private"] : ["public"];
   const [edge, api] = await Promise.all([
     formatWorker(options, "edge"),
@@ -63,6 +65,7 @@ const config :Workerd.Config = (
       tlsOptions = (trustBrowserCas = true),
     )),
     (name = "gateway", external = (address = ${quote(gatewayAddress)}, http = ())),
+    (name = "front-proxy", external = (address = ${quote(`unix:${frontControlSocket}`)}, http = ())),
     (name = "assets", disk = (path = ${quote(DASHBOARD_DIR)})),
     (name = "objects", disk = (path = ${quote(dataDir.objectsDir)}, writable = true)),
   ],
@@ -101,6 +104,7 @@ async function formatWorker(
         `(name = "INTERNAL_API", service = (name = "api", entrypoint = "InternalApi"))`,
         `(name = "ASSETS", service = "assets")`,
         `(name = "OPERATOR_NETWORK", service = "operator-network")`,
+        `(name = "FRONT_PROXY", service = "front-proxy")`,
         `(name = "DATABASE_GATEWAY", service = "gateway")`,
         `(name = "MAIL_GATEWAY", service = "gateway")`,
         ...bindingNames.map((name) => `(name = ${quote(name)}, fromEnvironment = ${quote(name)})`),

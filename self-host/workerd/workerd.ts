@@ -38,8 +38,8 @@ export interface Workerd {
   apiSocket: string;
   /** The path of the socket whose answers say that workerd has read what was sent to it before. */
   probeSocket: string;
-  /** The path for a socket on which the front proxy answers with its metrics. */
-  frontMetricsSocket: string;
+  /** The path for the socket on which the front proxy takes requests of the server and of the Worker. */
+  frontControlSocket: string;
   /** The Worker's metrics of all tenants together, as JSON. */
   requestMetrics(): Promise<string>;
   /** Notifies the agents and waits for requests in flight. */
@@ -58,6 +58,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   const controlSocket = join(socketsDir, CONTROL_SOCKET);
   const objectsControlSocket = join(socketsDir, OBJECTS_CONTROL_SOCKET);
   const probeSocket = join(socketsDir, PROBE_SOCKET);
+  const frontControlSocket = join(socketsDir, FRONT_CONTROL_SOCKET);
   const configPath = join(dataDir.runDir, "workerd.capnp");
   await writePrivateFile(
     configPath,
@@ -68,6 +69,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       controlSocket,
       objectsControlSocket,
       probeSocket,
+      frontControlSocket,
       bindingNames: Object.keys(bindings),
     }),
   );
@@ -101,7 +103,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     publicSocket,
     apiSocket,
     probeSocket,
-    frontMetricsSocket: join(socketsDir, FRONT_METRICS_SOCKET),
+    frontControlSocket,
     requestMetrics: () =>
       requestText({ socketPath: controlSocket, method: "GET", path: "/metrics" }, METRICS_MAX_MS),
     drain: () => control("/drain", DRAIN_TIMEOUT_MS + DRAIN_ANSWER_MAX_MS),
@@ -126,7 +128,7 @@ const API_SOCKET = "api.sock";
 const CONTROL_SOCKET = "control.sock";
 const OBJECTS_CONTROL_SOCKET = "objects-control.sock";
 const PROBE_SOCKET = "probe.sock";
-const FRONT_METRICS_SOCKET = "front.sock";
+const FRONT_CONTROL_SOCKET = "front.sock";
 
 /**
  * Forwards what workerd writes. The Worker limits its own entries, which are JSON; those of the runtime are limited here,

@@ -58,7 +58,7 @@ export class FrontProxyStage {
         relay: join(dir, "relay.sock"),
       },
       cfBlobField: CF_BLOB_FIELD,
-      acknowledgementKey: ACKNOWLEDGEMENT_KEY,
+      connectionKey: ACKNOWLEDGEMENT_KEY,
       apiHosts: new Set([API_HOST]),
       idleMaxMs: IDLE_MAX_MS,
       metrics: new FrontProxyMetrics(),

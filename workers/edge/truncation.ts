@@ -1,26 +1,28 @@
 /** Keeps a response that breaks off from looking complete, where the platform does not. */
 import { waitUntil } from "cloudflare:workers";
+import { getConnectionKey, toConnectionPath } from "../../protocol/connection-key.ts";
+import type { Env } from "../env.ts";
 import {
   SILENT_TRUNCATION_HEADER,
   UNTOUCHED_ENCODING_HEADER,
 } from "../../durable-objects/tunnel/proxy/silent-truncation.ts";
 
-/** How often a response that was cut looks whether its visitor has left. */
+/** How often it looks whether the visitor has left. */
 const DEPARTURE_POLL_MS = 1_000;
 
 /**
- * When a tunnel's object fails, for example on a full disk, workerd ends its responses without a `Content-Length` with
- * the chunk that means "complete". The object marks such responses. Through this pipe their connection stays open
- * instead, until the visitor closes it.
+ * When an agent or the local server breaks off, or a tunnel's object fails, for example on a full disk, workerd ends
+ * responses without a `Content-Length` with the chunk that means "complete". The object marks such responses. They pass
+ * through this pipe, which does not end, and the front proxy cuts the connection.
  */
-export function keepTruncationVisible(request: Request, response: Response): Response {
+export function keepTruncationVisible(request: Request, env: Env, response: Response): Response {
   if (!response.headers.has(SILENT_TRUNCATION_HEADER)) return response;
   // Only now: a stream that is read here is an object of its own to the garbage collector.
   const { body, status, statusText } = response;
   if (body === null) return response;
   const pipe = new IdentityTransformStream();
   waitUntil(
-    body.pipeTo(pipe.writable, { preventAbort: true }).catch(() => waitForDeparture(request)),
+    body.pipeTo(pipe.writable, { preventAbort: true }).catch(() => cutConnection(request, env)),
   );
   const headers = new Headers(response.headers);
   headers.delete(SILENT_TRUNCATION_HEADER);
@@ -32,7 +34,12 @@ export function keepTruncationVisible(request: Request, response: Response): Res
   return new Response(pipe.readable, { status, statusText, headers, encodeBody: "manual" });
 }
 
-/** Without a task that waits, the platform would end the response. */
-async function waitForDeparture({ signal }: Request): Promise<void> {
+async function cutConnection({ cf, signal }: Request, { FRONT_PROXY }: Env): Promise<void> {
+  const key = getConnectionKey(cf);
+  if (FRONT_PROXY && key !== null && !signal.aborted) {
+    const url = `http://front-proxy${toConnectionPath(key)}`;
+    await FRONT_PROXY.fetch(url, { method: "DELETE" }).catch(() => undefined);
+  }
+  // Without a task that waits, the platform would end the response.
   while (!signal.aborted) await scheduler.wait(DEPARTURE_POLL_MS);
 }

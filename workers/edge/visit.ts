@@ -117,7 +117,7 @@ function toVisitorResponse(
 ): Response | Promise<Response> {
   const forVisitor = cacheGates(response, objectName);
   const code = getRefusalCode(forVisitor);
-  if (code === null) return keepTruncationVisible(request, forVisitor);
+  if (code === null) return keepTruncationVisible(request, env, forVisitor);
   return forVisitor.headers.has(SIGN_IN_HEADER)
     ? offerSignIn(request, env, tunnelId, code, forVisitor)
     : createRefusalPage(request, env, code, forVisitor);

@@ -272,7 +272,7 @@ export class Exchange implements Stream {
         if (isWhole(held)) return this.#buildWholeResponse(held, init);
       }
       const body = this.#createBody(headers, end === "complete" ? held.bytes : length);
-      if (body.truncationSignal === "silence") markSilentTruncation(headers);
+      if (body.truncationSignal === "cut") markSilentTruncation(headers);
       const response = new Response(body.readable, init);
       this.#phase = end === "complete" ? DONE.complete : { kind: "streaming", body };
       for (const chunk of chunks) body.writeHeld(chunk);

@@ -7,8 +7,8 @@ import { compactView, type BufferedBytes } from "../buffered-bytes.ts";
 import type { ResponseHeaders } from "./heads.ts";
 import type { PacedQueue } from "./pacer.ts";
 
-/** How the visitor notices a truncated body; `silence`: the connection stays open without more bytes. */
-type TruncationSignal = "abort" | "end" | "silence";
+/** How the visitor notices a truncated body. `cut`: it is aborted, and the edge sees to it that the connection is cut. */
+type TruncationSignal = "abort" | "cut" | "end";
 
 export interface ResponseBodyDeps {
   queue: PacedQueue;
@@ -73,9 +73,8 @@ export class ResponseBody {
 
   /** Signals to the visitor that the body is incomplete. */
   truncate(): void {
-    if (this.truncationSignal === "end") return this.end();
-    if (this.truncationSignal === "silence") return this.#close();
-    this.discard();
+    if (this.truncationSignal === "end") this.end();
+    else this.discard();
   }
 
   /** Drops what was not written yet. A visitor who is still connected notices that bytes are missing. */
@@ -113,9 +112,9 @@ export class ResponseBody {
 
 /**
  * How to end a truncated body so that no visitor takes it for a complete one. With a `Content-Length`, or behind
- * the hosted edge, visitors notice that bytes are missing. Without either, workerd ends an aborted body with the
- * chunk that means "complete": so the connection stays open until the visitor closes it. Server-sent events are
- * ended, because their readers reconnect after any end.
+ * the hosted edge, visitors notice that bytes are missing. Without either, workerd would end an aborted body with the
+ * chunk that means "complete": so the edge has the connection cut before. Server-sent events are ended, because their
+ * readers reconnect after any end.
  */
 export function getTruncationSignal(
   headers: ResponseHeaders,
@@ -125,5 +124,5 @@ export function getTruncationSignal(
   const hasEvents = headers.some(
     ([name, value]) => name === "content-type" && isEventStream(value),
   );
-  return hasEvents ? "end" : "silence";
+  return hasEvents ? "end" : "cut";
 }

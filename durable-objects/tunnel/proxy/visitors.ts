@@ -8,7 +8,7 @@ import {
   HEARTBEAT_INTERVAL_MS,
   RECONNECT_MAX_MS,
 } from "../../../protocol/limits.ts";
-import { getAcknowledgementKey } from "../../../protocol/acknowledgements.ts";
+import { getConnectionKey } from "../../../protocol/connection-key.ts";
 import { REQUEST_ID_HEADER, type ErrorCode } from "../../../protocol/errors.ts";
 import type { ReplayChanges, ReplayOutcome } from "../../../protocol/schemas/inspector/captures.ts";
 import {
@@ -247,7 +247,7 @@ export class Visitors {
     visit.tried.push(link);
     if (visit.head.isWebSocket) {
       const { signal, cf } = visit.request;
-      const acknowledgementKey = getAcknowledgementKey(cf);
+      const acknowledgementKey = getConnectionKey(cf);
       visit.resolve(this.sockets.open(link, { ...visit, signal, acknowledgementKey }));
       return;
     }

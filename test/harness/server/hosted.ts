@@ -106,6 +106,7 @@ export async function startHosted({
     controlSocket,
     objectsControlSocket: join(dataDir.runDir, `objects-control-${port}.sock`),
     probeSocket: join(dataDir.runDir, `probe-${port}.sock`),
+    frontControlSocket: join(dataDir.runDir, `front-${port}.sock`),
     gatewayAddress: gateway.address,
     allowPrivateFetch: true,
     bindingNames: Object.keys(bindings),

@@ -3,7 +3,7 @@ import { getTruncationSignal } from "../../../../durable-objects/tunnel/proxy/re
 
 test.each([
   ["aborts a body of which the visitor notices it", "text/html", true, "abort"],
-  ["leaves the connection of other bodies open", "text/html", false, "silence"],
+  ["cuts the connection of other bodies", "text/html", false, "cut"],
   ["ends an event stream", "text/event-stream", false, "end"],
   ["ends an event stream in any case of its letters", "Text/Event-Stream", false, "end"],
 ])("a truncation %s", (_, contentType, isVisible, signal) => {

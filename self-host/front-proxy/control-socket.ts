@@ -1,0 +1,35 @@
+/** Takes requests of the server and of the Worker, on a socket that only their user can open. */
+import { createServer } from "node:http";
+import { toConnectionPath } from "../../protocol/connection-key.ts";
+import type { MetricFamily } from "../../shared/metrics/exposition.ts";
+
+export interface ControlOptions {
+  /** For `GET /metrics`. */
+  readMetrics(): MetricFamily[];
+  /** For `DELETE` of the path of a visitor's connection. @returns false when there is no such connection. */
+  cutConnection(key: string): boolean;
+}
+
+const CONNECTIONS_PATH = toConnectionPath("");
+
+export function serveControl(
+  socketPath: string,
+  { readMetrics, cutConnection }: ControlOptions,
+): void {
+  const server = createServer(({ method, url = "" }, response) => {
+    if (method === "DELETE" && url.startsWith(CONNECTIONS_PATH)) {
+      response.statusCode = cutConnection(url.slice(CONNECTIONS_PATH.length)) ? 204 : 404;
+      response.end();
+    } else if (method === "GET" && url === "/metrics") {
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify(readMetrics()));
+    } else response.writeHead(404).end();
+  });
+  // The front proxy works without it.
+  server.on("error", (error) =>
+    console.error(
+      `there are no metrics of the front proxy, and responses that break off stay open: ${socketPath}: ${error.message}`,
+    ),
+  );
+  server.listen(socketPath);
+}
