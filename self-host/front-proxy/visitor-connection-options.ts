@@ -1,4 +1,6 @@
-/** The parts of the process that all connections of visitors share. */
+/** What the connection of a visitor consists of, and the parts of the process that all of them share. */
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { MemoryReservation } from "../../shared/bounds/source-memory.ts";
 import type { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import type { Destination, FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
@@ -6,6 +8,10 @@ import type { FairQueue } from "./queue/fair-queue.ts";
 import type { RequestHead } from "./request-head.ts";
 import type { FrameAllowance } from "./websockets/frame-pace.ts";
 import type { OpenWebSocket } from "./websockets/open-web-socket.ts";
+
+/** A socket, or a stream of HTTP/2 in its place. */
+export type Visitor = Duplex &
+  Pick<Socket, "bytesRead" | "bytesWritten"> & { resetAndDestroy(): unknown };
 
 export interface VisitorConnectionOptions {
   /** The paths of workerd's sockets. */

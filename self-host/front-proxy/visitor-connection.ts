@@ -39,12 +39,12 @@ import type { MemoryReservation } from "../../shared/bounds/source-memory.ts";
 import { createWebSocket, readAcceptance } from "./websockets/accepted-web-socket.ts";
 import type { OpenWebSocket } from "./websockets/open-web-socket.ts";
 import { connectUpstream } from "./upstream.ts";
-import type { VisitorConnectionOptions } from "./visitor-connection-options.ts";
+import type { Visitor, VisitorConnectionOptions } from "./visitor-connection-options.ts";
 import { reset } from "../../sockets/splice.ts";
 import { setReceiver } from "../../sockets/socket-reader.ts";
 
 export class VisitorConnection {
-  readonly #visitor: Socket;
+  readonly #visitor: Visitor;
   readonly #options: VisitorConnectionOptions;
   readonly #head = new HeadBuffer();
   readonly #requestObserver: RequestObserver;
@@ -75,7 +75,7 @@ export class VisitorConnection {
   #unreadSinceMs: number | undefined;
 
   /** @param visitor paused, and created with `allowHalfOpen`. */
-  constructor(visitor: Socket, options: VisitorConnectionOptions) {
+  constructor(visitor: Visitor, options: VisitorConnectionOptions) {
     this.#visitor = visitor;
     this.#options = options;
     this.#requestObserver = new RequestObserver(options.metrics, options.trace);
@@ -381,7 +381,6 @@ export class VisitorConnection {
     this.#phase = CLOSED;
     this.#head.clear();
     this.#requestObserver.leave();
-    this.#options.metrics.countClosedConnection(this);
     this.#dropUpstream();
     this.#options.onClose();
   }

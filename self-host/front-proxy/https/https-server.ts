@@ -11,6 +11,9 @@ import type { KeyPair } from "./certificate-files.ts";
 /** How long a handshake may take. It may have to wait until a certificate is issued, which takes some seconds. */
 const HANDSHAKE_MAX_MS = 20_000;
 
+/** The name of HTTP/2 in the handshake (RFC 7301). */
+export const HTTP2 = "h2";
+
 export interface HttpsServerOptions {
   /** For connections for which `findContext` finds none, also those that name no host; undefined: these fail. */
   keyPair: KeyPair | undefined;
@@ -39,7 +42,7 @@ export class HttpsServer {
         findContext(serverName).then((context) => handle(null, context), handle);
       },
       minVersion: "TLSv1.2",
-      ALPNProtocols: ["http/1.1"],
+      ALPNProtocols: [HTTP2, "http/1.1"],
       handshakeTimeout: HANDSHAKE_MAX_MS,
     });
     this.#tls.on("secureConnection", serve);
