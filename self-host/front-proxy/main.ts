@@ -18,6 +18,7 @@ import {
   PROXY_IDLE_MAX_MS,
   QUEUED_HEADS_MAX_BYTES,
   UNREAD_BODIES_MAX_BYTES,
+  UPSTREAM_IDLE_MAX_MS,
   VISITOR_MESSAGES_MAX_BYTES,
 } from "./limits.ts";
 import { createListeners } from "./https/listeners.ts";
@@ -139,7 +140,7 @@ function serve(visitor: Socket, handleClosed: () => void): void {
     visitor.destroy();
     return handleClosed();
   }
-  const connection = createConnection(visitor, address, () => {
+  const connection = createConnection(visitor, address, idleMaxMs, () => {
     connections.delete(connection);
     metrics.countClosedConnection(connection);
     handleClosed();
@@ -147,7 +148,12 @@ function serve(visitor: Socket, handleClosed: () => void): void {
   connections.add(connection);
 }
 
-function createConnection(visitor: Visitor, address: string, onClose: () => void) {
+function createConnection(
+  visitor: Visitor,
+  address: string,
+  connectionIdleMaxMs: number,
+  onClose: () => void,
+): VisitorConnection {
   const acknowledgementKey = randomBytes(KEY_BYTES).toString("base64url");
   const cfBlob = JSON.stringify({
     clientIp: address,
@@ -160,7 +166,7 @@ function createConnection(visitor: Visitor, address: string, onClose: () => void
     cfBlobField: `${CF_BLOB_HEADER}: ${cfBlob}\r\n`,
     acknowledgementKey,
     apiHosts: settings.FRONT_API_HOSTS,
-    idleMaxMs,
+    idleMaxMs: connectionIdleMaxMs,
     metrics,
     trace,
     queue,
@@ -212,7 +218,8 @@ function addSession(
     idleMaxMs,
     admit: () => admitSource(address),
     createReservation: () => unreadBodies.createReservation(getAddressGroup(address)),
-    serve: (stream, handleClosed) => createConnection(stream, address, handleClosed),
+    serve: (stream, handleClosed) =>
+      createConnection(stream, address, UPSTREAM_IDLE_MAX_MS, handleClosed),
     onClose() {
       connections.delete(session);
       sessions.delete(session);

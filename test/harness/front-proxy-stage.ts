@@ -5,7 +5,7 @@ import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { vi } from "vitest";
-import { IDLE_MAX_MS } from "../../self-host/front-proxy/limits.ts";
+import { IDLE_MAX_MS, UPSTREAM_IDLE_MAX_MS } from "../../self-host/front-proxy/limits.ts";
 import { FrontProxyMetrics } from "../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
 import { FairQueue } from "../../self-host/front-proxy/queue/fair-queue.ts";
 import { HEAD_MAX_BYTES } from "../../self-host/front-proxy/request-head.ts";
@@ -97,7 +97,11 @@ export class FrontProxyStage {
         options.onClose();
         handleClosed();
       };
-      const connection = new VisitorConnection(stream, { ...options, onClose });
+      const connection = new VisitorConnection(stream, {
+        ...options,
+        idleMaxMs: UPSTREAM_IDLE_MAX_MS,
+        onClose,
+      });
       this.connections.push(connection);
       return connection;
     };

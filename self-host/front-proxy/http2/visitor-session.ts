@@ -1,6 +1,6 @@
 /**
- * A connection of a visitor with HTTP/2. Each of its streams is served like a connection of HTTP/1.1, and counts as one if it is not
- * the only one of the session, because it also has a connection to workerd.
+ * A connection of a visitor with HTTP/2. Its requests are sent on connections of HTTP/1.1 in memory, of which each further one counts as
+ * a connection of the visitor, because it also has one to workerd.
  */
 import {
   performServerHandshake,
@@ -38,6 +38,8 @@ export class VisitorSession {
   readonly #session: ServerHttp2Session;
   readonly #options: VisitorSessionOptions;
   readonly #connections = new Set<VisitorConnection>();
+  /** Those on which another request may be sent. */
+  readonly #idle = new Set<StreamConnection>();
   /** Since when there is no request. */
   #idleSinceMs = Date.now();
   #hadRequest = false;
@@ -82,7 +84,7 @@ export class VisitorSession {
   /** Called about once a second. */
   checkDeadlines(nowMs: number): void {
     for (const connection of this.#connections) connection.checkDeadlines(nowMs);
-    if (this.#connections.size > 0) this.#checkAnswers(nowMs);
+    if (this.#connections.size > this.#idle.size) this.#checkAnswers(nowMs);
     else this.#checkIdleTime(nowMs);
   }
 
@@ -115,19 +117,43 @@ export class VisitorSession {
     this.#hadRequest = true;
     // The visitor has reset it already.
     if (stream.destroyed) return void stream.on("error", () => undefined);
-    const visitor = new StreamConnection(stream, rawHeaders, this.#options.createReservation());
+    const connection = this.#findIdleConnection() ?? this.#connect();
+    const reservation = this.#options.createReservation();
+    if (connection) return connection.send(stream, rawHeaders, reservation);
+    const refused = new StreamConnection(() => undefined);
+    refused.send(stream, rawHeaders, reservation);
+    refused.end(formatRefusal(TOO_MANY_CONNECTIONS));
+  }
+
+  #findIdleConnection(): StreamConnection | undefined {
+    for (const connection of this.#idle) {
+      this.#idle.delete(connection);
+      if (!connection.isEnded) return connection;
+    }
+    return undefined;
+  }
+
+  /** The first one is counted by the session itself. */
+  #connect(): StreamConnection | undefined {
     const release = this.#connections.size === 0 ? () => undefined : this.#options.admit();
-    if (!release) return void visitor.end(formatRefusal(TOO_MANY_CONNECTIONS));
-    const connection = this.#options.serve(visitor, () => {
-      release();
-      this.#connections.delete(connection);
+    if (!release) return undefined;
+    const stream = new StreamConnection(() => {
+      this.#idle.add(stream);
       this.#idleSinceMs = Date.now();
     });
+    const connection = this.#options.serve(stream, () => {
+      release();
+      this.#connections.delete(connection);
+      // An idle one that ends does not prolong the time of the session.
+      if (!this.#idle.delete(stream)) this.#idleSinceMs = Date.now();
+    });
     this.#connections.add(connection);
+    return stream;
   }
 
   #handleClosed(): void {
     this.#session.destroy();
+    for (const connection of this.#idle) connection.destroy();
     this.#options.onClose();
   }
 }

@@ -6,11 +6,15 @@ import {
   FIRST_HEAD_MAX_MS,
   IDLE_MAX_MS,
   UNREAD_MAX_MS,
+  UPSTREAM_IDLE_MAX_MS,
 } from "../../../../../self-host/front-proxy/limits.ts";
+import { IN_FLIGHT_MAX } from "../../../../../self-host/front-proxy/queue/fair-queue.ts";
+import type { ConnectionEnd } from "../../../../harness/connection-end.ts";
 import {
   CF_BLOB_FIELD,
   CONNECTIONS_MAX,
   FrontProxyStage,
+  GET as GET_TEXT,
   OK,
   UNREAD_BODIES_MAX_BYTES,
 } from "../../../../harness/front-proxy-stage.ts";
@@ -44,11 +48,10 @@ function waitForHead(visitor: FrameEnd, stream: number) {
 
 /** Another request of the same session is answered. */
 async function expectToGoOn(visitor: FrameEnd, stream: number): Promise<void> {
-  const index = stage.arrived.length;
-  visitor.request(stream);
-  const server = await stage.server(index);
-  await server.waitFor("\r\n\r\n");
-  server.send(OK);
+  const isAtServer = ({ received }: ConnectionEnd) => received.includes(`/stream-${stream} `);
+  visitor.request(stream, { ":path": `/stream-${stream}` });
+  await vi.waitUntil(() => stage.arrived.some(isAtServer), WAIT_OPTIONS);
+  stage.arrived.find(isAtServer)!.send(OK);
   expect((await waitForHead(visitor, stream)).payload[0]).toBe(STATUS_200);
 }
 
@@ -166,7 +169,11 @@ test("requests beyond the limit of a source are answered with 503, and count unt
   // Two of them found a place besides the first one.
   expect(stage.arrived).toHaveLength(2 * half + 3);
   for (const server of stage.arrived) server.send(OK);
-  await vi.waitUntil(() => stage.admitted === 0, WAIT_OPTIONS);
+  // Their connections to the server are kept for another request, but not for long.
+  await vi.waitUntil(() => {
+    stage.passTime(UPSTREAM_IDLE_MAX_MS + 1_000);
+    return stage.admitted === 0;
+  }, WAIT_OPTIONS);
 });
 
 test("more requests at the same time than a session may have end it", async () => {
@@ -211,15 +218,17 @@ test.each([
 );
 
 test("bodies in tiny frames that wait are bounded", async () => {
-  stage.probe = () => new Promise(() => undefined);
+  const probe = Promise.withResolvers<void>();
+  stage.probe = () => probe.promise;
+  for (let index = 0; index < IN_FLIGHT_MAX; index += 1) (await stage.visit()).send(GET_TEXT);
+  await stage.server(IN_FLIGHT_MAX - 1);
   const visitor = await stage.visitWithFrames();
-  visitor.request(1, { ":method": "POST", "content-length": "100000" }, 0);
-  // The server does not read: what arrives waits.
-  (await stage.server()).socket.pause();
-  const frames = 2 * UNREAD_BODIES_MAX_BYTES;
-  for (let index = 0; index < frames && !visitor.isClosed; index += 1)
-    visitor.send(TYPE.data, 0, 1, Buffer.from("x"));
+  visitor.request(1, { ":method": "POST" }, 0);
+  const frame = formatFrame(TYPE.data, 0, 1, Buffer.from("x"));
+  const frames = Array.from({ length: UNREAD_BODIES_MAX_BYTES / 256 }, () => frame);
+  visitor.socket.write(Buffer.concat(frames));
   expect(await visitor.waitForError(1)).toBe(ERROR.internal);
+  probe.resolve();
 });
 
 test("a visitor who lets nothing be sent is reset after a while, and until then the server is not read from", async () => {
@@ -244,16 +253,17 @@ test("a visitor who lets nothing be sent is reset after a while, and until then 
 test("a session without a request ends as a connection of HTTP/1.1 does, also one that sends pings", async () => {
   const [silent, used] = [await stage.visitWithFrames(), await stage.visitWithFrames()];
   await expectToGoOn(used, 1);
-  await vi.waitUntil(() => stage.closed === 1, WAIT_OPTIONS);
   expect(stage.sessions[1]!.bytesReceived).toBeGreaterThan(0);
   expect(stage.sessions[1]!.bytesSent).toBeGreaterThan(0);
   used.send(TYPE.ping, 0, 0, Buffer.alloc(8));
   stage.passTime(FIRST_HEAD_MAX_MS + 1_000);
   await vi.waitUntil(() => silent.isClosed, WAIT_OPTIONS);
   expect(used.isClosed).toBe(false);
-  stage.passTime(IDLE_MAX_MS + 1_000);
+  await vi.waitUntil(() => {
+    stage.passTime(IDLE_MAX_MS + 1_000);
+    return used.isClosed;
+  }, WAIT_OPTIONS);
   expect(await used.waitForError(0)).toBe(ERROR.none);
-  await vi.waitUntil(() => used.isClosed, WAIT_OPTIONS);
 });
 
 test("a request that does not become complete does not keep its session open", async () => {

@@ -46,15 +46,18 @@ async function readResponse(stream: ClientHttp2Stream) {
   return { status: headers[":status"], headers, body };
 }
 
-/** Answers the next request. @returns the connection to the server, and the response as the visitor gets it. */
+let sent = 0;
+
+/** Answers a request, which must be different from all others. @returns the connection to the server, and the response. */
 async function exchange(
   headers: OutgoingHttpHeaders,
   response = OK,
-  index = stage.arrived.length,
 ): Promise<{ server: ConnectionEnd } & Awaited<ReturnType<typeof readResponse>>> {
-  const stream = await request(headers);
-  const server = await stage.server(index);
-  await server.waitFor("\r\n\r\n");
+  const path = String(headers[":path"] ?? `/${(sent += 1)}`);
+  const stream = await request({ ...headers, ":path": path });
+  const isAtServer = ({ received }: ConnectionEnd) => received.includes(` ${path} `);
+  await vi.waitUntil(() => stage.arrived.some(isAtServer), WAIT_OPTIONS);
+  const server = stage.arrived.find(isAtServer)!;
   server.send(response);
   return { server, ...(await readResponse(stream)) };
 }
@@ -80,6 +83,15 @@ test("requests of one session go to the host that each of them names", async () 
   stage.arrivedAtApi[0]!.send(OK);
   expect((await readResponse(stream)).status).toBe(200);
   expect(stage.sessions).toHaveLength(1);
+});
+
+test("requests after each other use the same connection to the server, and those at the same time do not", async () => {
+  const { server } = await exchange({});
+  await vi.waitUntil(async () => (await exchange({})).server === server, WAIT_OPTIONS);
+  const count = stage.arrived.length;
+  const streams = [await request({}), await request({})];
+  await stage.server(count);
+  for (const stream of streams) stream.close();
 });
 
 test("a response loses only fields of the connection, and keeps repeated ones and other bytes", async () => {
@@ -108,7 +120,7 @@ test.each([
 ])("a response without a body ends with its head: %s %j", async (method, response, status) => {
   const answer = await exchange({ ":method": method }, response);
   expect([answer.status, answer.body]).toEqual([status, ""]);
-  await vi.waitUntil(() => stage.closed === 1, WAIT_OPTIONS);
+  expect((await exchange({})).body).toBe("ok");
 });
 
 test("informational responses precede the final one", async () => {
