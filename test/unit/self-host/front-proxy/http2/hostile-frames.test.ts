@@ -130,16 +130,23 @@ test.each([
   expect(server.received.split("\r\n\r\n")[1]!.length).toBeLessThanOrEqual(4);
 });
 
-test("a body that is cut is not completed at the server, with whatever code it is cut", async () => {
-  const visitor = await stage.visitWithFrames();
-  visitor.request(1, { ":method": "POST" }, 0);
-  visitor.send(TYPE.data, 0, 1, Buffer.from("abc"));
-  const server = await stage.server();
-  await server.waitFor("3\r\nabc\r\n");
-  visitor.send(TYPE.reset, 0, 1, Buffer.from([0, 0, 0, ERROR.none]));
-  await vi.waitUntil(() => server.hasEnded, WAIT_OPTIONS);
-  expect(server.received).not.toContain("0\r\n\r\n");
-});
+test.each(["before", "after"])(
+  "a body that is cut %s the response is not completed at the server, with whatever code it is cut",
+  async (moment) => {
+    const visitor = await stage.visitWithFrames();
+    visitor.request(1, { ":method": "POST" }, 0);
+    visitor.send(TYPE.data, 0, 1, Buffer.from("abc"));
+    const server = await stage.server();
+    await server.waitFor("3\r\nabc\r\n");
+    if (moment === "after") {
+      server.send(OK);
+      await visitor.waitFor(({ stream, flags }) => stream === 1 && flags === END_STREAM);
+    }
+    visitor.send(TYPE.reset, 0, 1, Buffer.from([0, 0, 0, ERROR.none]));
+    await vi.waitUntil(() => server.hasEnded, WAIT_OPTIONS);
+    expect(server.received).not.toContain("0\r\n\r\n");
+  },
+);
 
 test("trailers of a request are not forwarded", async () => {
   const visitor = await stage.visitWithFrames();
