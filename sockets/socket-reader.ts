@@ -10,6 +10,7 @@ import {
   type SocketConstructorOpts,
   type TcpNetConnectOpts,
 } from "node:net";
+import type { Duplex } from "node:stream";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { freeBytes } from "../shared/bytes.ts";
 
@@ -28,7 +29,7 @@ const GROWTH_MAX_PART = 1 / 16;
 export type ReceiveBytes = (bytes: Uint8Array) => boolean;
 
 let grownBytes = 0;
-const readers = new WeakMap<Socket, SocketReader>();
+const readers = new WeakMap<Duplex, SocketReader>();
 
 class SocketReader {
   receive: ReceiveBytes | undefined;
@@ -120,7 +121,7 @@ interface TcpHandle {
  * Passes the bytes that the socket reads to `receive` from now on. If an earlier receiver is being called right now, it
  * must have paused the socket; `resume()` starts it again.
  */
-export function setReceiver(socket: Socket, receive: ReceiveBytes): void {
+export function setReceiver(socket: Duplex, receive: ReceiveBytes): void {
   const reader = readers.get(socket);
   if (reader) {
     reader.receive = receive;

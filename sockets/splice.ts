@@ -3,6 +3,7 @@
  * direction, as in TCP; a reset or a lost connection resets the other side.
  */
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { StreamAllowance, RatePacer } from "./rate-pacer.ts";
 import { setReceiver } from "./socket-reader.ts";
 
@@ -127,7 +128,9 @@ class Direction {
 }
 
 /** Ends a connection with a TCP reset where that is possible: not inside TLS, not of a Unix socket, and not after a FIN. */
-export function reset(socket: Socket): void {
+export function reset(
+  socket: Duplex & { remoteAddress?: string | undefined; resetAndDestroy(): unknown },
+): void {
   if (socket.destroyed) return;
   const isShuttingDown = socket.writableEnded && !socket.writableFinished;
   const isUnixSocket = socket.remoteAddress === undefined;

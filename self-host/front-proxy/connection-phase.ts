@@ -1,5 +1,5 @@
 /** Where a visitor's connection is in the exchange of requests and responses. */
-import type { RequestBody } from "./request-body.ts";
+import type { RequestBody } from "./http1/request-body.ts";
 
 /** What the next byte from the visitor belongs to. */
 export type Phase =

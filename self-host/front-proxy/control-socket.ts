@@ -1,6 +1,6 @@
 /** Takes requests of the server and of the Worker, on a socket that only their user can open. */
 import { createServer } from "node:http";
-import { toConnectionPath } from "../../protocol/connection-key.ts";
+import { toConnectionPath } from "../../protocol/front-proxy/connection-key.ts";
 import type { MetricFamily } from "../../shared/metrics/exposition.ts";
 
 export interface ControlOptions {
@@ -12,17 +12,14 @@ export interface ControlOptions {
 
 const CONNECTIONS_PATH = toConnectionPath("");
 
-export function serveControl(
-  socketPath: string,
-  { readMetrics, cutConnection }: ControlOptions,
-): void {
+export function serveControl(socketPath: string, options: ControlOptions): void {
   const server = createServer(({ method, url = "" }, response) => {
     if (method === "DELETE" && url.startsWith(CONNECTIONS_PATH)) {
-      response.statusCode = cutConnection(url.slice(CONNECTIONS_PATH.length)) ? 204 : 404;
+      response.statusCode = options.cutConnection(url.slice(CONNECTIONS_PATH.length)) ? 204 : 404;
       response.end();
     } else if (method === "GET" && url === "/metrics") {
       response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify(readMetrics()));
+      response.end(JSON.stringify(options.readMetrics()));
     } else response.writeHead(404).end();
   });
   // The front proxy works without it.

@@ -6,7 +6,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import { CONNECTION_KEY_FIELD } from "../../protocol/connection-key.ts";
+import { CONNECTION_KEY_FIELD } from "../../protocol/front-proxy/connection-key.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
@@ -17,11 +17,15 @@ import {
   PROGRAM_MESSAGES_MAX_BYTES,
   PROXY_IDLE_MAX_MS,
   QUEUED_HEADS_MAX_BYTES,
+  UNREAD_BODIES_MAX_BYTES,
+  UPSTREAM_IDLE_MAX_MS,
   VISITOR_MESSAGES_MAX_BYTES,
 } from "./limits.ts";
 import { serveControl } from "./control-socket.ts";
 import { createListeners } from "./https/listeners.ts";
 import { HttpsSettings } from "./https/settings.ts";
+import { HTTP2 } from "./https/https-server.ts";
+import type { VisitorSession, VisitorSessionOptions } from "./http2/visitor-session.ts";
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { FramePace } from "./websockets/frame-pace.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
@@ -34,6 +38,7 @@ import { findForwardedSource } from "./queue/forwarded-source.ts";
 import { WorkerdProbe } from "./queue/workerd-probe.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
 import { VisitorConnection } from "./visitor-connection.ts";
+import type { Visitor } from "./visitor-connection-options.ts";
 
 const DEADLINE_INTERVAL_MS = 1_000;
 const KEY_BYTES = 12;
@@ -82,9 +87,11 @@ const messages = {
   visitor: new SourceMemory(VISITOR_MESSAGES_MAX_BYTES),
   program: new SourceMemory(PROGRAM_MESSAGES_MAX_BYTES),
 };
+const unreadBodies = new SourceMemory(UNREAD_BODIES_MAX_BYTES);
 const paces = { visitor: new FramePace(), program: new FramePace() };
 /** All visitors come through one proxy, so that their address says nothing about their source. */
 const isBehindProxy = settings.FRONT_CONNECTIONS_PER_SOURCE === Infinity;
+const idleMaxMs = isBehindProxy ? PROXY_IDLE_MAX_MS : IDLE_MAX_MS;
 const probe = new WorkerdProbe(settings.FRONT_PROBE_UPSTREAM);
 const queue = new FairQueue({
   probe: () => probe.send(),
@@ -95,7 +102,10 @@ const upstreamPaths = {
   api: settings.FRONT_API_UPSTREAM,
   ...(settings.FRONT_RELAY_UPSTREAM !== "" && { relay: settings.FRONT_RELAY_UPSTREAM }),
 };
-const connections = new Set<VisitorConnection>();
+const connections = new Set<VisitorConnection | VisitorSession>();
+/** Those of the connections that use HTTP/2. */
+const sessions = new Set<VisitorSession>();
+/** Those of HTTP/1.1, and those of sessions in memory, by their keys. */
 const connectionByKey = new Map<string, VisitorConnection>();
 const metrics = new FrontProxyMetrics();
 const trace = new RequestTrace("front_proxy", settings.FRONT_TRACE);
@@ -114,14 +124,17 @@ function accept(visitor: Socket): void {
 
 /** Counts a connection. @returns a function that ends the count; undefined: the connection is one too many. */
 function admit(visitor: Socket): (() => void) | undefined {
-  const result = admission.admit(readAddress(visitor));
-  if (typeof result === "string") {
-    refused += 1;
-    metrics.countRefusedConnection(result);
-    return undefined;
-  }
-  metrics.countAcceptedConnection();
-  return result;
+  const release = admitSource(readAddress(visitor));
+  if (release) metrics.countAcceptedConnection();
+  return release;
+}
+
+function admitSource(address: string): (() => void) | undefined {
+  const result = admission.admit(address);
+  if (typeof result !== "string") return result;
+  refused += 1;
+  metrics.countRefusedConnection(result);
+  return undefined;
 }
 
 function readAddress(visitor: Socket): string {
@@ -136,6 +149,20 @@ function serve(visitor: Socket, handleClosed: () => void): void {
     visitor.destroy();
     return handleClosed();
   }
+  const connection = createConnection(visitor, address, idleMaxMs, () => {
+    connections.delete(connection);
+    metrics.countClosedConnection(connection.metrics);
+    handleClosed();
+  });
+  connections.add(connection);
+}
+
+function createConnection(
+  visitor: Visitor,
+  address: string,
+  connectionIdleMaxMs: number,
+  handleClosed: () => void,
+): VisitorConnection {
   const connectionKey = randomBytes(KEY_BYTES).toString("base64url");
   const cfBlob = JSON.stringify({
     clientIp: address,
@@ -148,7 +175,7 @@ function serve(visitor: Socket, handleClosed: () => void): void {
     cfBlobField: `${CF_BLOB_HEADER}: ${cfBlob}\r\n`,
     connectionKey,
     apiHosts: settings.FRONT_API_HOSTS,
-    idleMaxMs: isBehindProxy ? PROXY_IDLE_MAX_MS : IDLE_MAX_MS,
+    idleMaxMs: connectionIdleMaxMs,
     metrics,
     trace,
     queue,
@@ -158,13 +185,12 @@ function serve(visitor: Socket, handleClosed: () => void): void {
       allowance: paces[kind].createAllowance(source, resume),
     }),
     onClose() {
-      connections.delete(connection);
       connectionByKey.delete(connectionKey);
       handleClosed();
     },
   });
-  connections.add(connection);
   connectionByKey.set(connectionKey, connection);
+  return connection;
 }
 
 const socketOptions = {
@@ -181,16 +207,43 @@ if (settings.FRONT_HTTPS) await listenForHttps(settings.FRONT_HTTPS);
 
 async function listenForHttps(https: HttpsSettings): Promise<void> {
   const { host, port, redirectPort } = https;
+  // It takes 3 MiB, which a server without HTTPS saves.
+  const { VisitorSession } = await import("./http2/visitor-session.ts");
   const listeners = await createListeners(https, {
     apiHosts: settings.FRONT_API_HOSTS,
     isAllowed: isServedHost,
     socketOptions,
     admit,
     // Its count ends when its TCP connection is closed, whether or not there was a handshake.
-    serve: (visitor) => serve(visitor.pause(), () => undefined),
+    serve(visitor) {
+      const address = readAddress(visitor);
+      if (visitor.alpnProtocol !== HTTP2 || address === "") serve(visitor.pause(), () => undefined);
+      else addSession(address, (options) => new VisitorSession(visitor, options));
+    },
   });
   listen(listeners.https, host, port);
   if (redirectPort !== null) listen(listeners.redirect, host, redirectPort);
+}
+
+function addSession(
+  address: string,
+  create: (options: VisitorSessionOptions) => VisitorSession,
+): void {
+  const session = create({
+    connectionsMax: Math.min(settings.FRONT_CONNECTIONS, settings.FRONT_CONNECTIONS_PER_SOURCE),
+    idleMaxMs,
+    admit: () => admitSource(address),
+    createReservation: () => unreadBodies.createReservation(getAddressGroup(address)),
+    serve: (stream, handleClosed) =>
+      createConnection(stream, address, UPSTREAM_IDLE_MAX_MS, handleClosed),
+    onClose() {
+      connections.delete(session);
+      sessions.delete(session);
+      metrics.countClosedConnection(session.metrics);
+    },
+  });
+  connections.add(session);
+  sessions.add(session);
 }
 
 /** Whether a host belongs to this server or to one of its tunnels. */
@@ -243,6 +296,7 @@ setInterval(() => {
 
 process.once("SIGTERM", () => {
   for (const server of servers) server.close();
+  for (const session of sessions) session.close();
   const untilMs = Date.now() + FLUSH_MAX_MS;
   setInterval(() => {
     const isComplete = [...connections].every((connection) => connection.isComplete);

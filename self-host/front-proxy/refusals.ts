@@ -13,7 +13,7 @@ import {
   HEAD_MAX_FIELDS,
   QUERY_MAX_PARAMETERS,
   type InvalidHead,
-} from "./request-head.ts";
+} from "./http1/request-head.ts";
 
 /** Why the front proxy refuses a request: the values of a label of its metrics. */
 export const REFUSAL_REASONS = [

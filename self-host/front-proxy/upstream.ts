@@ -4,7 +4,7 @@ import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 import { connectSocket, setReceiver } from "../../sockets/socket-reader.ts";
 import type { Destination } from "./metrics/front-proxy-metrics.ts";
 import { isForRelay } from "./relay/agent-connection.ts";
-import type { RequestHead } from "./request-head.ts";
+import type { RequestHead } from "./http1/request-head.ts";
 
 export interface Upstreams {
   /** The host names of the API; all others lead to tunnels. */

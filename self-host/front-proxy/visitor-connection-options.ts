@@ -1,15 +1,21 @@
-/** The parts of the process that all connections of visitors share. */
+/** What the connection of a visitor consists of, and the parts of the process that all of them share. */
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import type { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import type { FairQueue } from "./queue/fair-queue.ts";
-import type { RequestHead } from "./request-head.ts";
+import type { RequestHead } from "./http1/request-head.ts";
 import type { Upstreams } from "./upstream.ts";
 import type { OpenWebSocket, WebSocketLimits } from "./websockets/open-web-socket.ts";
+
+/** A socket, or a connection of a session of HTTP/2 in its place. */
+export type Visitor = Duplex &
+  Pick<Socket, "bytesRead" | "bytesWritten"> & { resetAndDestroy(): unknown };
 
 export interface VisitorConnectionOptions extends Upstreams {
   /** The line of `CF_BLOB_HEADER`, with its line break. */
   cfBlobField: string;
-  /** What a visitor has read of a WebSocket is acknowledged with it (`protocol/connection-key.ts`). */
+  /** What a visitor has read of a WebSocket is acknowledged with it (`protocol/front-proxy/connection-key.ts`). */
   connectionKey: string;
   /** How long it may take from the end of a response to the next complete request. */
   idleMaxMs: number;

@@ -4,9 +4,9 @@
  * is closed completely, which ends the visitor's requests there at once.
  */
 import type { Socket } from "node:net";
-import { EMPTY } from "./buffers.ts";
+import { EMPTY } from "./http1/buffers.ts";
 import { CLOSED, HEAD, LAST, QUEUED, RESPONSE, UPGRADED, type Phase } from "./connection-phase.ts";
-import { HeadBuffer } from "./head-buffer.ts";
+import { HeadBuffer } from "./http1/head-buffer.ts";
 import {
   BODY_PAUSE_MAX_MS,
   FIRST_HEAD_MAX_MS,
@@ -23,9 +23,9 @@ import type { Destination } from "./metrics/front-proxy-metrics.ts";
 import { OpenConnection } from "./metrics/open-connection.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
 import type { QueuedRequest } from "./queue/fair-queue.ts";
-import { RequestBody } from "./request-body.ts";
-import { parseRequestHead, type RequestHead } from "./request-head.ts";
-import { ResponseReader, SWITCHING_PROTOCOLS, type ResponseHead } from "./response-reader.ts";
+import { RequestBody } from "./http1/request-body.ts";
+import { parseRequestHead, type RequestHead } from "./http1/request-head.ts";
+import { ResponseReader, SWITCHING_PROTOCOLS, type ResponseHead } from "./http1/response-reader.ts";
 import {
   formatRefusal,
   HEAD_TOO_LARGE,
@@ -39,22 +39,20 @@ import { createWebSocket, readAcceptance } from "./websockets/accepted-web-socke
 import type { OpenWebSocket, WebSocketLimits } from "./websockets/open-web-socket.ts";
 import { joinRelay } from "./relay/agent-connection.ts";
 import { connectUpstream, findDestination } from "./upstream.ts";
-import type { VisitorConnectionOptions } from "./visitor-connection-options.ts";
+import type { Visitor, VisitorConnectionOptions } from "./visitor-connection-options.ts";
 import { reset } from "../../sockets/splice.ts";
 import { setReceiver } from "../../sockets/socket-reader.ts";
 
 export class VisitorConnection {
   readonly metrics: OpenConnection;
-  readonly #visitor: Socket;
+  readonly #visitor: Visitor;
   readonly #options: VisitorConnectionOptions;
   readonly #head = new HeadBuffer();
   readonly #requestObserver: RequestObserver;
   readonly #response = new ResponseReader();
   #upstream: Socket | undefined;
-  /** The destination of the last request. */
   #destination: Destination = "tunnel";
   #phase: Phase = HEAD;
-  /** Bytes of the last read that have to wait. */
   #heldBytes: Uint8Array | undefined;
   /** The last request, until its response begins. */
   #queued: QueuedRequest | undefined;
@@ -69,13 +67,12 @@ export class VisitorConnection {
   #requests = 0;
   /** When bytes arrived last, from either side. */
   #activeAtMs = Date.now();
-  /** Since when the next request is expected. */
   #idleSinceMs = Date.now();
   /** Since when bytes for the visitor wait for it; undefined while none do. */
   #unreadSinceMs: number | undefined;
 
   /** @param visitor paused, and created with `allowHalfOpen`. */
-  constructor(visitor: Socket, options: VisitorConnectionOptions) {
+  constructor(visitor: Visitor, options: VisitorConnectionOptions) {
     this.#visitor = visitor;
     this.#options = options;
     this.metrics = new OpenConnection(visitor);
@@ -116,7 +113,6 @@ export class VisitorConnection {
     return this.#upstream === undefined && this.isFlushed;
   }
 
-  /** Whether the visitor has everything that was sent to it. */
   get isFlushed(): boolean {
     return this.#visitor.writableLength === 0;
   }
@@ -330,9 +326,9 @@ export class VisitorConnection {
     this.#upstream = undefined;
     this.#phase = { kind: "joined" };
     this.metrics.kind = "program";
-    const unread = this.#heldBytes;
-    const onWebSocketEnd = () => this.#endVisitor();
-    joinRelay({ agent: this.#visitor, relay, head: text, bytes, unread, onWebSocketEnd });
+    // HTTP/2 has no upgrades.
+    const ends = { agent: this.#visitor as Socket, relay, unread: this.#heldBytes };
+    joinRelay({ ...ends, head: text, bytes, onWebSocketEnd: () => this.#endVisitor() });
   }
 
   #handleUpstreamEnded(upstream: Socket): void {
@@ -386,7 +382,6 @@ export class VisitorConnection {
     this.#phase = CLOSED;
     this.#head.clear();
     this.#requestObserver.leave();
-    this.#options.metrics.countClosedConnection(this.metrics);
     this.#dropUpstream();
     this.#options.onClose();
   }

@@ -1,19 +1,24 @@
 /** The connections of visitors to a front proxy, and the server behind it, which the test plays. */
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
-import { connect, createServer, type AddressInfo, type Server } from "node:net";
+import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { vi } from "vitest";
-import { IDLE_MAX_MS } from "../../self-host/front-proxy/limits.ts";
+import { IDLE_MAX_MS, UPSTREAM_IDLE_MAX_MS } from "../../self-host/front-proxy/limits.ts";
 import { FrontProxyMetrics } from "../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
 import { FairQueue } from "../../self-host/front-proxy/queue/fair-queue.ts";
+import { HEAD_MAX_BYTES } from "../../self-host/front-proxy/http1/request-head.ts";
+import { VisitorSession } from "../../self-host/front-proxy/http2/visitor-session.ts";
 import { VisitorConnection } from "../../self-host/front-proxy/visitor-connection.ts";
+import type { Visitor } from "../../self-host/front-proxy/visitor-connection-options.ts";
 import { FramePace } from "../../self-host/front-proxy/websockets/frame-pace.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { ConnectionEnd } from "./connection-end.ts";
 import { createTemporaryDir } from "./directories.ts";
+import { FrameEnd } from "./formats/http2-frames.ts";
 import { WAIT_OPTIONS } from "./timeouts.ts";
 
 export const CF_BLOB_FIELD = "own: field\r\n";
@@ -26,6 +31,10 @@ const ACKNOWLEDGEMENT_KEY = "key-of-the-acknowledgements";
 /** All visitors are one source, which may hold half. */
 const MESSAGES_MAX_BYTES = 2_000;
 
+/** What waits of the bodies of HTTP/2 requests, of which one source may hold half. */
+export const UNREAD_BODIES_MAX_BYTES = 2 * 1024 * 1024;
+export const CONNECTIONS_MAX = 12;
+
 export class FrontProxyStage {
   /** The front proxy's connections to the server, in their order. */
   arrived: ConnectionEnd[] = [];
@@ -34,17 +43,25 @@ export class FrontProxyStage {
   /** Those of agents for the relay. */
   arrivedAtRelay: ConnectionEnd[] = [];
   connections: VisitorConnection[] = [];
+  /** Those with HTTP/2. */
+  sessions: VisitorSession[] = [];
+  /** How many of them have ended. */
+  closedSessions = 0;
+  /** How many requests of sessions count as connections. */
+  admitted = 0;
   /** How many connections of the front proxy have ended. */
   closed = 0;
   /** The server's answer to a probe: at once. */
   probe: () => Promise<void> = async () => {};
   readonly queue: FairQueue;
-  #visitors: ConnectionEnd[] = [];
+  #visitors: { socket: Socket }[] = [];
   readonly #dir: string;
   readonly #upstream: Server;
   readonly #api: Server;
   readonly #relay: Server;
   readonly #front: Server;
+  readonly #http2: Server;
+  readonly #clients: ClientHttp2Session[] = [];
 
   private constructor(dir: string) {
     this.#dir = dir;
@@ -87,11 +104,38 @@ export class FrontProxyStage {
       this.connections.push(new VisitorConnection(adoptSocket(socket), options)),
     );
     this.#front.listen(0, "127.0.0.1");
+    const bodies = new SourceMemory(UNREAD_BODIES_MAX_BYTES);
+    const serve = (stream: Visitor, handleClosed: () => void) => {
+      const onClose = () => {
+        options.onClose();
+        handleClosed();
+      };
+      const connection = new VisitorConnection(stream, {
+        ...options,
+        idleMaxMs: UPSTREAM_IDLE_MAX_MS,
+        onClose,
+      });
+      this.connections.push(connection);
+      return connection;
+    };
+    this.#http2 = createServer((socket) =>
+      this.sessions.push(
+        new VisitorSession(socket, {
+          connectionsMax: CONNECTIONS_MAX,
+          idleMaxMs: IDLE_MAX_MS,
+          admit: () => this.#admit(),
+          createReservation: () => bodies.createReservation("source"),
+          serve,
+          onClose: () => (this.closedSessions += 1),
+        }),
+      ),
+    );
+    this.#http2.listen(0, "127.0.0.1");
   }
 
   static async start(): Promise<FrontProxyStage> {
     const stage = new FrontProxyStage(await createTemporaryDir());
-    const servers = [stage.#upstream, stage.#api, stage.#relay, stage.#front];
+    const servers = [stage.#upstream, stage.#api, stage.#relay, stage.#front, stage.#http2];
     await Promise.all(servers.map((server) => once(server, "listening")));
     return stage;
   }
@@ -99,19 +143,25 @@ export class FrontProxyStage {
   /** Ends all connections. Called after each test. */
   async clear(): Promise<void> {
     for (const { socket } of this.#visitors) socket.destroy();
-    await vi.waitUntil(() => this.closed === this.connections.length, WAIT_OPTIONS);
+    for (const client of this.#clients.splice(0)) client.destroy();
+    const { connections, sessions } = this;
+    await vi.waitUntil(() => this.closed === connections.length, WAIT_OPTIONS);
+    await vi.waitUntil(() => this.closedSessions === sessions.length, WAIT_OPTIONS);
     const arrived = [...this.arrived, ...this.arrivedAtApi, ...this.arrivedAtRelay];
     for (const { socket } of arrived) socket.destroy();
     this.arrived = [];
     this.arrivedAtApi = [];
     this.arrivedAtRelay = [];
     this.connections = [];
+    this.sessions = [];
     this.#visitors = [];
     this.closed = 0;
+    this.closedSessions = 0;
   }
 
   async stop(): Promise<void> {
-    for (const server of [this.#upstream, this.#api, this.#relay, this.#front]) server.close();
+    const servers = [this.#upstream, this.#api, this.#relay, this.#front, this.#http2];
+    for (const server of servers) server.close();
     await rm(this.#dir, { recursive: true });
   }
 
@@ -122,6 +172,35 @@ export class FrontProxyStage {
     this.#visitors.push(visitor);
     await vi.waitUntil(() => this.connections.length === this.#visitors.length, WAIT_OPTIONS);
     return visitor;
+  }
+
+  /** A new connection of a visitor with HTTP/2. */
+  async visitWithHttp2(): Promise<ClientHttp2Session> {
+    const client = connectHttp2(`http://127.0.0.1:${this.http2Port}`, {
+      maxSendHeaderBlockLength: 2 * HEAD_MAX_BYTES,
+    });
+    client.on("error", () => undefined);
+    this.#clients.push(client);
+    await once(client, "remoteSettings");
+    return client;
+  }
+
+  /** The same for one whose frames the test writes. */
+  async visitWithFrames(): Promise<FrameEnd> {
+    const visitor = new FrameEnd(connect(this.http2Port, "127.0.0.1"));
+    this.#visitors.push(visitor);
+    await visitor.start();
+    return visitor;
+  }
+
+  get http2Port(): number {
+    return (this.#http2.address() as AddressInfo).port;
+  }
+
+  #admit(): (() => void) | undefined {
+    if (this.admitted === CONNECTIONS_MAX) return undefined;
+    this.admitted += 1;
+    return () => (this.admitted -= 1);
   }
 
   /** The server's end of the front proxy's connection with this index. */
@@ -137,6 +216,8 @@ export class FrontProxyStage {
   }
 
   passTime(ms: number): void {
-    for (const connection of this.connections) connection.checkDeadlines(Date.now() + ms);
+    const nowMs = Date.now() + ms;
+    for (const connection of this.connections) connection.checkDeadlines(nowMs);
+    for (const session of this.sessions) session.checkDeadlines(nowMs);
   }
 }

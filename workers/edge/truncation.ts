@@ -1,6 +1,6 @@
 /** Keeps a response that breaks off from looking complete, where the platform does not. */
 import { waitUntil } from "cloudflare:workers";
-import { getConnectionKey, toConnectionPath } from "../../protocol/connection-key.ts";
+import { getConnectionKey, toConnectionPath } from "../../protocol/front-proxy/connection-key.ts";
 import type { Env } from "../env.ts";
 import {
   SILENT_TRUNCATION_HEADER,

@@ -2,7 +2,7 @@
  * The heads of requests and responses as they pass through: which headers are forwarded, which are hop-by-hop
  * (RFC 9110 §7.6.1), and which this service sets.
  */
-import { ACKNOWLEDGED_HEADER } from "../../../protocol/acknowledgements.ts";
+import { ACKNOWLEDGED_HEADER } from "../../../protocol/front-proxy/acknowledgements.ts";
 import { ERROR_HEADER, REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX } from "../../../protocol/limits.ts";
 import { FLAG } from "../../../protocol/wire/frames.ts";

@@ -3,7 +3,7 @@
  * read. A front proxy acknowledges it. Otherwise, where the platform reports the length of its queue, that is checked
  * until it is short again.
  */
-import type { Acknowledgement } from "../../../protocol/acknowledgements.ts";
+import type { Acknowledgement } from "../../../protocol/front-proxy/acknowledgements.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** A queue up to this length counts as empty: the next message need not wait. */

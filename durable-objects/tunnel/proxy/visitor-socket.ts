@@ -13,7 +13,7 @@ import {
   type Frame,
 } from "../../../protocol/wire/frames.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
-import { parseAcknowledgement } from "../../../protocol/acknowledgements.ts";
+import { parseAcknowledgement } from "../../../protocol/front-proxy/acknowledgements.ts";
 import {
   FRAME_DATA_MAX_BYTES,
   WEBSOCKET_MESSAGE_MAX_BYTES,

@@ -1,6 +1,6 @@
 /** The WebSockets of a tunnel's visitors: opened, resumed after hibernation, and limited in number. */
 import { getAddressGroup } from "../../../shared/address-group.ts";
-import { ACKNOWLEDGED_HEADER } from "../../../protocol/acknowledgements.ts";
+import { ACKNOWLEDGED_HEADER } from "../../../protocol/front-proxy/acknowledgements.ts";
 import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { readAttachment, type VisitorAttachment } from "../socket-attachments.ts";
 import type { AgentLink } from "../agents/agent-link.ts";

@@ -8,7 +8,7 @@ import {
   HEARTBEAT_INTERVAL_MS,
   RECONNECT_MAX_MS,
 } from "../../../protocol/limits.ts";
-import { getConnectionKey } from "../../../protocol/connection-key.ts";
+import { getConnectionKey } from "../../../protocol/front-proxy/connection-key.ts";
 import { REQUEST_ID_HEADER, type ErrorCode } from "../../../protocol/errors.ts";
 import type { ReplayChanges, ReplayOutcome } from "../../../protocol/schemas/inspector/captures.ts";
 import {

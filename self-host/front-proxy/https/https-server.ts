@@ -19,6 +19,9 @@ const CONTEXT_OPTIONS = {
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
 } as const;
 
+/** The name of HTTP/2 in the handshake (RFC 7301). */
+export const HTTP2 = "h2";
+
 export interface HttpsServerOptions {
   /** For connections for which `findContext` finds none, also those that name no host; undefined: these fail. */
   keyPair: KeyPair | undefined;
@@ -66,7 +69,7 @@ export class HttpsServer {
       ...keyPair,
       ...CONTEXT_OPTIONS,
       SNICallback,
-      ALPNProtocols: ["http/1.1"],
+      ALPNProtocols: [HTTP2, "http/1.1"],
       handshakeTimeout: HANDSHAKE_MAX_MS,
     });
     this.#tls.on("secureConnection", serve);

@@ -4,11 +4,13 @@ import type { Socket } from "node:net";
 /** HTTP, or the WebSocket of a visitor, or of an agent or another program. */
 export type ConnectionKind = "http" | "visitor_websocket" | "program";
 
+type CountedSocket = Pick<Socket, "bytesRead" | "bytesWritten" | "writableLength">;
+
 export class OpenConnection {
   kind: ConnectionKind = "http";
-  readonly #socket: Socket;
+  readonly #socket: CountedSocket;
 
-  constructor(socket: Socket) {
+  constructor(socket: CountedSocket) {
     this.#socket = socket;
   }
 

@@ -1,7 +1,7 @@
 /** Counts the requests of one connection, one at a time: the next one is forwarded when the response has ended. */
 import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import type { RequestTrace } from "../../../shared/tracing/request-trace.ts";
-import type { ResponseHead } from "../response-reader.ts";
+import type { ResponseHead } from "../http1/response-reader.ts";
 import { getRefusalStatus, type Refusal } from "../refusals.ts";
 import type { FrontProxyMetrics, Handler, Outcome } from "./front-proxy-metrics.ts";
 

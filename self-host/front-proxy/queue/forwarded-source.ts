@@ -1,7 +1,7 @@
 /** The source of a request that has come through the operator's own proxy. */
 import { getAddressGroup } from "../../../shared/address-group.ts";
 import { getClientAddress } from "../../../shared/client-address.ts";
-import type { RequestHead } from "../request-head.ts";
+import type { RequestHead } from "../http1/request-head.ts";
 
 const FORWARDED_FOR_FIELDS = /\r\nx-forwarded-for:([^\r]*)/gi;
 

@@ -1,6 +1,6 @@
 /** Asks workerd for an answer that costs it next to nothing, to learn that it has read everything sent before. */
 import { connect, type Socket } from "node:net";
-import { ResponseReader } from "../response-reader.ts";
+import { ResponseReader } from "../http1/response-reader.ts";
 
 const METHOD = "HEAD";
 /** No such file exists, so that none is read. */

@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../../protocol/relay/limits.ts";
 import { CONTROL_PATH, DATA_PATH, RELAY_PATH } from "../../../protocol/relay/paths.ts";
 import { Splice } from "../../../sockets/splice.ts";
-import type { RequestHead } from "../request-head.ts";
+import type { RequestHead } from "../http1/request-head.ts";
 
 const PATHS = new Set([RELAY_PATH + CONTROL_PATH, RELAY_PATH + DATA_PATH]);
 const WEBSOCKET_FIELD = /\r\nupgrade:[\t ]*websocket/i;

@@ -1,5 +1,5 @@
 /** The WebSocket that the server has accepted: that of a visitor, or of an agent or another program. */
-import { ACKNOWLEDGED_HEADER } from "../../../protocol/acknowledgements.ts";
+import { ACKNOWLEDGED_HEADER } from "../../../protocol/front-proxy/acknowledgements.ts";
 import type { OpenWebSocket } from "./open-web-socket.ts";
 import { ProgramWebSocket } from "./program-web-socket.ts";
 import { VisitorWebSocket, type VisitorWebSocketOptions } from "./visitor-web-socket.ts";

@@ -7,7 +7,7 @@ import {
   ACKNOWLEDGEMENT_MIN_BYTES,
   ACKNOWLEDGEMENT_MIN_MESSAGES,
   formatAcknowledgement,
-} from "../../../protocol/acknowledgements.ts";
+} from "../../../protocol/front-proxy/acknowledgements.ts";
 import {
   buildFrame,
   FrameReader,

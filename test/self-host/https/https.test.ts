@@ -1,7 +1,6 @@
 /** HTTPS of the server itself: agents, visitors and callers of the API, over real connections. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { request as requestHttps } from "node:https";
 import { connect, type AddressInfo } from "node:net";
@@ -9,22 +8,17 @@ import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { createCertificate } from "../../harness/fakes/certificate.ts";
-import { reservePorts } from "../../harness/ports.ts";
-import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
+import { HttpsTestServer } from "../../harness/tunnel/https-server.ts";
 import { startServer } from "../../harness/server/server.ts";
-import { runAgent, type RunningAgent } from "../../harness/tunnel/agent.ts";
+import type { RunningAgent } from "../../harness/tunnel/agent.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 
 const HOST = "shop.tunnels.example";
 const LARGE_BYTES = 8 * 1024 * 1024;
 
-let directory: string;
-let ca: string;
+let server: HttpsTestServer;
 let httpsPort: number;
-let redirectPort: number;
-let api: TestApi;
+let ca: string;
 /** Answers with the body that it gets, and echoes the messages of WebSockets. */
 let origin: Server;
 /** The headers of the last request. */
@@ -32,28 +26,8 @@ let received: IncomingMessage["headers"];
 let agent: RunningAgent;
 
 beforeAll(async () => {
-  directory = await createTemporaryDir();
-  const authority = createCertificate({ commonName: "Test CA" });
-  const { cert, key } = createCertificate({ issuer: authority, names: ["*.tunnels.example"] });
-  ca = authority.cert;
-  await Promise.all([
-    writeFile(join(directory, "ca.pem"), ca),
-    writeFile(join(directory, "cert.pem"), cert),
-    writeFile(join(directory, "key.pem"), key),
-  ]);
-  httpsPort = await reservePorts(2);
-  redirectPort = httpsPort + 1;
-  api = await startApi({
-    env: {
-      SERVICE_DOMAIN: "tunnels.example",
-      API_HOSTS: "localhost,127.0.0.1",
-      HTTPS_PORT: String(httpsPort),
-      HTTPS_HOST: "127.0.0.1",
-      HTTPS_CERTIFICATE_FILE: join(directory, "cert.pem"),
-      HTTPS_KEY_FILE: join(directory, "key.pem"),
-      HTTP_REDIRECT_PORT: String(redirectPort),
-    },
-  });
+  server = await HttpsTestServer.start();
+  ({ httpsPort, ca } = server);
   origin = createServer((request, response) => {
     received = request.headers;
     request.pipe(response);
@@ -62,19 +36,12 @@ beforeAll(async () => {
     socket.on("message", (data) => socket.send(data));
   });
   await once(origin, "listening");
-  const { port } = origin.address() as AddressInfo;
-  const { wireBytes } = await mintToken(await api.owner());
-  const share = ["http", String(port), "--subdomain", "shop", "--json"];
-  const access = ["--server", `https://localhost:${httpsPort}`, "--token-file", "TOKEN"];
-  agent = await runAgent([...share, ...access, "--ca-file", join(directory, "ca.pem")], {
-    token: Buffer.from(wireBytes, "base64"),
-  });
+  agent = await server.share("shop", (origin.address() as AddressInfo).port);
 });
 afterAll(async () => {
-  await agent[Symbol.asyncDispose]();
   origin.closeAllConnections();
   origin.close();
-  await api.stop();
+  await server[Symbol.asyncDispose]();
 });
 
 async function visit(path = "/", body: Uint8Array = Buffer.alloc(0), servername = HOST) {
@@ -151,7 +118,7 @@ test.each([
   ["localhost:8080", "/", (port: number) => `https://localhost:${port}/`],
 ])("plain HTTP to %s is redirected to HTTPS", async (host, path, getTarget) => {
   const { status, headers } = await exchange(
-    redirectPort,
+    server.redirectPort,
     `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 0\r\n\r\n`,
   );
   expect(status).toBe(308);
@@ -161,7 +128,7 @@ test.each([
 test.each(["GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: a.example\r\n\r\n"])(
   "%j is not redirected",
   async (request) => {
-    expect((await exchange(redirectPort, request)).status).toBe(400);
+    expect((await exchange(server.redirectPort, request)).status).toBe(400);
   },
 );
 
@@ -183,14 +150,14 @@ test("the API sends browsers to HTTPS only, from the first answer on", async () 
 
 test("a certificate that can't be used prevents the start with the setting's name", async () => {
   const files = {
-    HTTPS_CERTIFICATE_FILE: join(directory, "none.pem"),
-    HTTPS_KEY_FILE: join(directory, "key.pem"),
+    HTTPS_CERTIFICATE_FILE: join(server.directory, "none.pem"),
+    HTTPS_KEY_FILE: join(server.directory, "key.pem"),
   };
   const env = { HTTPS_PORT: "0", ...files };
   await expect(startServer({ env })).rejects.toThrow(
     /HTTPS_CERTIFICATE_FILE: .*none\.pem can't be read/,
   );
-  env.HTTPS_CERTIFICATE_FILE = join(directory, "ca.pem");
+  env.HTTPS_CERTIFICATE_FILE = join(server.directory, "ca.pem");
   await expect(startServer({ env })).rejects.toThrow(
     /HTTPS_KEY_FILE: not a certificate and its private key/,
   );

@@ -6,7 +6,7 @@ import {
   HELD_MAX_MS,
   UNREAD_MAX_MS,
 } from "../../../../self-host/front-proxy/limits.ts";
-import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/request-head.ts";
+import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/http1/request-head.ts";
 import {
   API_HOST,
   CF_BLOB_FIELD,

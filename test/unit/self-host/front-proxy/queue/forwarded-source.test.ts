@@ -4,7 +4,7 @@ import { findForwardedSource } from "../../../../../self-host/front-proxy/queue/
 import {
   parseRequestHead,
   type RequestHead,
-} from "../../../../../self-host/front-proxy/request-head.ts";
+} from "../../../../../self-host/front-proxy/http1/request-head.ts";
 
 test.each([
   ["X-Forwarded-For: 192.0.2.1\r\n", "192.0.2.1"],

@@ -1,6 +1,6 @@
 /** The WebSockets of programs through the front proxy, to a server that each test plays. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { ACKNOWLEDGED_HEADER } from "../../../../../protocol/acknowledgements.ts";
+import { ACKNOWLEDGED_HEADER } from "../../../../../protocol/front-proxy/acknowledgements.ts";
 import { PROGRAM_UNREAD_MAX_MS, STALLED_MS } from "../../../../../self-host/front-proxy/limits.ts";
 import type { ConnectionEnd } from "../../../../harness/connection-end.ts";
 import { FrontProxyStage, GET, OK, UPGRADE } from "../../../../harness/front-proxy-stage.ts";

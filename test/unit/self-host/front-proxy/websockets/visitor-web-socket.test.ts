@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import {
   ACKNOWLEDGEMENT_MIN_MESSAGES,
   formatAcknowledgement,
-} from "../../../../../protocol/acknowledgements.ts";
+} from "../../../../../protocol/front-proxy/acknowledgements.ts";
 import {
   buildFrame,
   OPCODE,

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { CF_BLOB_HEADER } from "../../../../shared/client-address.ts";
+import { CF_BLOB_HEADER } from "../../../../../shared/client-address.ts";
 import {
   HEAD_MAX_FIELDS,
   QUERY_MAX_PARAMETERS,
   parseRequestHead,
   type RequestHead,
-} from "../../../../self-host/front-proxy/request-head.ts";
+} from "../../../../../self-host/front-proxy/http1/request-head.ts";
 
 const OWN = `${CF_BLOB_HEADER}: {"clientIp":"192.0.2.1"}\r\n`;
 

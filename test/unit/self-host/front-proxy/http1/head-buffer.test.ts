@@ -1,8 +1,8 @@
 /** The memory for heads of requests that never end. */
 import { expect, test } from "vitest";
-import { HeadBuffer } from "../../../../self-host/front-proxy/head-buffer.ts";
-import { INCOMPLETE_HEADS_MAX_BYTES } from "../../../../self-host/front-proxy/limits.ts";
-import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/request-head.ts";
+import { HeadBuffer } from "../../../../../self-host/front-proxy/http1/head-buffer.ts";
+import { INCOMPLETE_HEADS_MAX_BYTES } from "../../../../../self-host/front-proxy/limits.ts";
+import { HEAD_MAX_BYTES } from "../../../../../self-host/front-proxy/http1/request-head.ts";
 
 test("the incomplete heads of all connections together are bounded, and complete ones still pass", () => {
   const part = Buffer.alloc(HEAD_MAX_BYTES, "a");

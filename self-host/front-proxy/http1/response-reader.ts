@@ -5,7 +5,7 @@
 import { toBuffer } from "./buffers.ts";
 import { createBodyReader, type BodyLength, type BodyReader } from "./message-body.ts";
 
-const HEAD_END = "\r\n\r\n";
+export const HEAD_END = "\r\n\r\n";
 /** `HTTP/1.1 `, before the three digits of the status. */
 const STATUS_START = 9;
 const STATUS_END = 12;
@@ -63,9 +63,9 @@ export class ResponseReader {
         return undefined;
       }
       const text = all.toString("latin1", start, end);
-      const status = Number(text.slice(STATUS_START, STATUS_END));
+      const status = readStatus(text);
       if (status >= 200 || status === SWITCHING_PROTOCOLS) {
-        this.#body = createBodyReader(this.#findLength(status, text));
+        this.#body = createBodyReader(findResponseLength(status, text, this.#isHeadRequest));
         this.#body.read(all.subarray(end));
         return { bytes: all, head: { status, text, end } };
       }
@@ -74,13 +74,22 @@ export class ResponseReader {
     this.#start = undefined;
     return { bytes: all };
   }
+}
 
-  /** @returns Infinity for a body that ends with the connection. */
-  #findLength(status: number, head: string): BodyLength {
-    if (status === SWITCHING_PROTOCOLS) return Infinity;
-    if (this.#isHeadRequest || status === NO_CONTENT || status === NOT_MODIFIED) return 0;
-    // workerd uses no other transfer coding. A length beside it does not count (RFC 9112 §6.3).
-    if (ENCODING_FIELD.test(head)) return "chunked";
-    return Number(LENGTH_FIELD.exec(head)?.[1] ?? Infinity);
-  }
+/** @param head the text of a response from its start. */
+export function readStatus(head: string): number {
+  return Number(head.slice(STATUS_START, STATUS_END));
+}
+
+/** @returns Infinity for a body that ends with the connection. */
+export function findResponseLength(
+  status: number,
+  head: string,
+  isHeadRequest: boolean,
+): BodyLength {
+  if (status === SWITCHING_PROTOCOLS) return Infinity;
+  if (isHeadRequest || status === NO_CONTENT || status === NOT_MODIFIED) return 0;
+  // workerd uses no other transfer coding. A length beside it does not count (RFC 9112 §6.3).
+  if (ENCODING_FIELD.test(head)) return "chunked";
+  return Number(LENGTH_FIELD.exec(head)?.[1] ?? Infinity);
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RequestBody } from "../../../../self-host/front-proxy/request-body.ts";
+import { RequestBody } from "../../../../../self-host/front-proxy/http1/request-body.ts";
 
 /** Reads the bytes in parts of these sizes. @returns what is forwarded and what follows, or null when it is malformed. */
 function read(body: number | "chunked", text: string, sizes: number[] = []) {

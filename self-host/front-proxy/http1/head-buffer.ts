@@ -1,7 +1,7 @@
 /** Collects the bytes of a request's head until it is complete. */
-import { BoundedBuffer } from "../../shared/bounds/bounded-buffer.ts";
+import { BoundedBuffer } from "../../../shared/bounds/bounded-buffer.ts";
 import { toBuffer } from "./buffers.ts";
-import { INCOMPLETE_HEADS_MAX_BYTES } from "./limits.ts";
+import { INCOMPLETE_HEADS_MAX_BYTES } from "../limits.ts";
 import { HEAD_MAX_BYTES } from "./request-head.ts";
 
 const HEAD_END = Buffer.from("\r\n\r\n");

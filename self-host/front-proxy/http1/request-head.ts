@@ -2,8 +2,8 @@
  * Reads the head of an HTTP/1.1 request (RFC 9112), and refuses everything that two programs could read in different
  * ways: where they disagree about the end of a request, a visitor can smuggle a second one past the first program.
  */
-import { parseHost } from "../../protocol/hosts.ts";
-import { CF_BLOB_HEADER } from "../../shared/client-address.ts";
+import { parseHost } from "../../../protocol/hosts.ts";
+import { CF_BLOB_HEADER } from "../../../shared/client-address.ts";
 import type { BodyLength } from "./message-body.ts";
 
 /** The size of one head, request line included. workerd has about the same limit. */

@@ -1,0 +1,153 @@
+/**
+ * A connection of a visitor with HTTP/2. Its requests are sent on connections of HTTP/1.1 in memory, of which each further one counts as
+ * a connection of the visitor, because it also has one to workerd.
+ */
+import {
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
+import { FIRST_HEAD_MAX_MS, LINGER_PAUSE_MAX_MS, UNREAD_MAX_MS } from "../limits.ts";
+import { OpenConnection } from "../metrics/open-connection.ts";
+import { formatRefusal, TOO_MANY_CONNECTIONS } from "../refusals.ts";
+import type { VisitorConnection } from "../visitor-connection.ts";
+import { createSessionOptions } from "./session-options.ts";
+import { StreamConnection } from "./stream-connection.ts";
+
+/** A session with a request that takes long is asked whether its visitor is still there. */
+const PING_INTERVAL_MS = MINUTE_MS;
+
+export interface VisitorSessionOptions {
+  /** How many connections of its source may be open. */
+  connectionsMax: number;
+  /** How long the session may be without a request. */
+  idleMaxMs: number;
+  /** Counts a further connection of the source. @returns a function that ends the count; undefined: it is one too many. */
+  admit(): (() => void) | undefined;
+  /** For what waits of the body of one of its requests. */
+  createReservation(): MemoryReservation;
+  serve(stream: StreamConnection, handleClosed: () => void): VisitorConnection;
+  onClose(): void;
+}
+
+export class VisitorSession {
+  readonly metrics: OpenConnection;
+  readonly #socket: Socket;
+  readonly #session: ServerHttp2Session;
+  readonly #options: VisitorSessionOptions;
+  readonly #connections = new Set<VisitorConnection>();
+  /** Those on which another request may be sent. */
+  readonly #idle = new Set<StreamConnection>();
+  /** Since when there is no request. */
+  #idleSinceMs = Date.now();
+  #hadRequest = false;
+  #closingSinceMs: number | undefined;
+  #pingedAtMs = Date.now();
+  /** Since when a ping is not answered. */
+  #unansweredSinceMs: number | undefined;
+
+  /** @param socket after its handshake, in which HTTP/2 was selected. */
+  constructor(socket: Socket, options: VisitorSessionOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.metrics = new OpenConnection(socket);
+    socket.on("error", () => undefined);
+    socket.once("close", () => this.#handleClosed());
+    this.#session = performServerHandshake(socket, createSessionOptions(options.connectionsMax));
+    this.#session.on("error", () => undefined);
+    this.#session.on(
+      "stream",
+      (stream: ServerHttp2Stream, _headers: unknown, _flags: number, rawHeaders: string[]) =>
+        this.#serve(stream, rawHeaders),
+    );
+  }
+
+  /** Whether the last response was sent. Never before `close` was called. */
+  get isComplete(): boolean {
+    return this.#socket.writableFinished || this.#socket.destroyed;
+  }
+
+  /** Ends the session when its running requests have ended. */
+  close(): void {
+    this.#session.close();
+  }
+
+  /** Called about once a second. */
+  checkDeadlines(nowMs: number): void {
+    for (const connection of this.#connections) connection.checkDeadlines(nowMs);
+    if (this.#connections.size > this.#idle.size) this.#checkAnswers(nowMs);
+    else this.#checkIdleTime(nowMs);
+  }
+
+  /**
+   * After an error of the visitor, nghttp2 neither reads nor sends any more, so that it would never be known that the visitor has
+   * left. A ping is then not answered.
+   */
+  #checkAnswers(nowMs: number): void {
+    if (this.#unansweredSinceMs !== undefined) {
+      if (nowMs - this.#unansweredSinceMs > UNREAD_MAX_MS) this.#socket.destroy();
+    } else if (nowMs - this.#pingedAtMs > PING_INTERVAL_MS && !this.#session.destroyed) {
+      this.#pingedAtMs = nowMs;
+      this.#unansweredSinceMs = nowMs;
+      this.#session.ping((error) => {
+        if (!error) this.#unansweredSinceMs = undefined;
+      });
+    }
+  }
+
+  #checkIdleTime(nowMs: number): void {
+    const idleMaxMs = this.#hadRequest ? this.#options.idleMaxMs : FIRST_HEAD_MAX_MS;
+    if (this.#closingSinceMs === undefined) {
+      if (nowMs - this.#idleSinceMs <= idleMaxMs) return;
+      this.#closingSinceMs = nowMs;
+      this.close();
+    } else if (nowMs - this.#closingSinceMs > LINGER_PAUSE_MAX_MS) this.#socket.destroy();
+  }
+
+  #serve(stream: ServerHttp2Stream, rawHeaders: readonly string[]): void {
+    this.#hadRequest = true;
+    // The visitor has reset it already.
+    if (stream.destroyed) return void stream.on("error", () => undefined);
+    const connection = this.#findIdleConnection() ?? this.#connect();
+    const reservation = this.#options.createReservation();
+    if (connection) return connection.send(stream, rawHeaders, reservation);
+    const refused = new StreamConnection(() => undefined);
+    refused.send(stream, rawHeaders, reservation);
+    refused.end(formatRefusal(TOO_MANY_CONNECTIONS));
+  }
+
+  #findIdleConnection(): StreamConnection | undefined {
+    for (const connection of this.#idle) {
+      this.#idle.delete(connection);
+      if (!connection.isEnded) return connection;
+    }
+    return undefined;
+  }
+
+  /** The first one is counted by the session itself. */
+  #connect(): StreamConnection | undefined {
+    const release = this.#connections.size === 0 ? () => undefined : this.#options.admit();
+    if (!release) return undefined;
+    const stream = new StreamConnection(() => {
+      this.#idle.add(stream);
+      this.#idleSinceMs = Date.now();
+    });
+    const connection = this.#options.serve(stream, () => {
+      release();
+      this.#connections.delete(connection);
+      // An idle one that ends does not prolong the time of the session.
+      if (!this.#idle.delete(stream)) this.#idleSinceMs = Date.now();
+    });
+    this.#connections.add(connection);
+    return stream;
+  }
+
+  #handleClosed(): void {
+    this.#session.destroy();
+    for (const connection of this.#idle) connection.destroy();
+    this.#options.onClose();
+  }
+}
