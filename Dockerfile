@@ -1,4 +1,4 @@
-# A self-hosted server: docs/deploy.md says how to build and run it. The root file system can be read-only, because everything
+# A self-hosted server: docs/operators/deploy.md says how to build and run it. The root file system can be read-only, because everything
 # that changes is in /data and /tmp.
 
 FROM node:24.21.0-bookworm-slim AS build

@@ -23,13 +23,13 @@ export function findRelayWarnings(
     if (!isPublicName(serviceDomain)) return [];
     return [
       `relay: RELAY_HOST is ${relay.host}, so TCP tunnels and private networks work only on this machine; set RELAY_HOST to ` +
-        "its public name and RELAY_BIND=0.0.0.0 (docs/operations.md)",
+        "its public name and RELAY_BIND=0.0.0.0 (docs/operators/operations.md)",
     ];
   }
   if (isLoopback(relay.bind)) {
     return [
       `relay: it listens on ${relay.bind} only, so TCP tunnels and private networks work only on this machine; set ` +
-        "RELAY_BIND=0.0.0.0 and open its ports (docs/operations.md)",
+        "RELAY_BIND=0.0.0.0 and open its ports (docs/operators/operations.md)",
     ];
   }
   if (!outgoing || !canBeTaken(relay.ports, outgoing)) return [];

@@ -209,7 +209,7 @@ function warnAboutSharedSite({ apiHosts, serviceDomain }: ServerSettings): void 
   if (!shared) return;
   log.warn(
     `pages of tunnels (*.${serviceDomain}) and the API (${shared.apiHost}) are both below ${shared.site}: a page can set ` +
-      "cookies for the API; set SERVICE_DOMAIN to a name below another registrable domain (docs/operations.md)",
+      "cookies for the API; set SERVICE_DOMAIN to a name below another registrable domain (docs/operators/operations.md)",
   );
 }
 

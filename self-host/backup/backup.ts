@@ -1,6 +1,6 @@
 /**
  * `npm run backup -- --to FILE|DIRECTORY`: one file with the rows, the objects and the keys of a self-hosted server, while
- * it runs or while it is stopped. docs/operations.md says what the file contains, and as of when.
+ * it runs or while it is stopped. docs/operators/operations.md says what the file contains, and as of when.
  */
 import { mkdir, rename, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -4,7 +4,7 @@
  *
  *     npm run executable --workspace agent -- [--platform linux-arm64] [--node FILE] [--out FILE]
  *
- * docs/releasing.md describes where the `node` programs of other platforms come from.
+ * docs/operators/releasing.md describes where the `node` programs of other platforms come from.
  */
 import { execFile } from "node:child_process";
 import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";

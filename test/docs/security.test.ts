@@ -1,4 +1,4 @@
-/** docs/security.md names an existing test for every bound. */
+/** docs/operators/security.md names an existing test for every bound. */
 import { testNamedTests } from "./named-tests.ts";
 
-await testNamedTests("docs/security.md");
+await testNamedTests("docs/operators/security.md");

@@ -30,7 +30,7 @@ const SECRETS = ["ENCRYPTION_KEY", "JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as co
 const SEED = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 const run = promisify(execFile);
 
-/** Changes all three secrets with the command in docs/operations.md. */
+/** Changes all three secrets with the command in docs/operators/operations.md. */
 async function changeKeys(dataDir: string, change: "rotate" | "retire"): Promise<void> {
   for (const name of SECRETS) {
     const env = { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dataDir };

@@ -44,7 +44,7 @@ test("every binding of the Worker is configured", () => {
   }
 });
 
-test("the variables, with the secrets of docs/deploy.md, are valid settings of the Worker", async () => {
+test("the variables, with the secrets of docs/operators/deploy.md, are valid settings of the Worker", async () => {
   const vars = Object.fromEntries(
     [...output.matchAll(/^env\.([A-Z_]+) \("(.*)"\)/gm)].map(([, name = "", value]) => [
       name,
