@@ -129,11 +129,16 @@ class Direction {
 
 /** Ends a connection with a TCP reset where that is possible: not inside TLS, not of a Unix socket, and not after a FIN. */
 export function reset(
-  socket: Duplex & { remoteAddress?: string | undefined; resetAndDestroy(): unknown },
+  socket: Duplex & {
+    remoteAddress?: string | undefined;
+    connecting?: boolean;
+    resetAndDestroy(): unknown;
+  },
 ): void {
   if (socket.destroyed) return;
   const isShuttingDown = socket.writableEnded && !socket.writableFinished;
-  const isUnixSocket = socket.remoteAddress === undefined;
+  // One that is still connecting has no address yet. It is reset once it is connected.
+  const isUnixSocket = !socket.connecting && socket.remoteAddress === undefined;
   if ("encrypted" in socket || isUnixSocket || isShuttingDown) socket.destroy();
   else socket.resetAndDestroy();
 }

@@ -220,7 +220,8 @@ test.each([
       visitor.socket.write(frames);
       await setImmediate();
     }
-    expect(stage.arrived).toEqual([]);
+    // Connections of an earlier test may arrive late.
+    expect(stage.arrived.map(({ received }) => received).join("")).toBe("");
   },
 );
 
