@@ -14,7 +14,7 @@ import { FIRST_HEAD_MAX_MS, LINGER_PAUSE_MAX_MS, UNREAD_MAX_MS } from "../limits
 import { OpenConnection } from "../metrics/open-connection.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "../refusals.ts";
 import type { VisitorConnection } from "../visitor-connection.ts";
-import { createSessionOptions } from "./session-options.ts";
+import { createSessionOptions, SESSION_WINDOW_BYTES } from "./session-options.ts";
 import { StreamConnection } from "./stream-connection.ts";
 
 /** A session with a request that takes long is asked whether its visitor is still there. */
@@ -57,6 +57,7 @@ export class VisitorSession {
     socket.on("error", () => undefined);
     socket.once("close", () => this.#handleClosed());
     this.#session = performServerHandshake(socket, createSessionOptions(options.connectionsMax));
+    this.#session.setLocalWindowSize(SESSION_WINDOW_BYTES);
     this.#session.on("error", () => undefined);
     this.#session.on(
       "stream",

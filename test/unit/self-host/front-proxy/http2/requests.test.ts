@@ -9,6 +9,7 @@ import type {
 import { constants } from "node:http2";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { HEAD_MAX_BYTES } from "../../../../../self-host/front-proxy/http1/request-head.ts";
+import { SESSION_WINDOW_BYTES } from "../../../../../self-host/front-proxy/http2/session-options.ts";
 import type { ConnectionEnd } from "../../../../harness/connection-end.ts";
 import {
   API_HOST,
@@ -239,4 +240,10 @@ test("a refused upload is answered, and its rest is not wanted", async () => {
   expect((await readResponse(stream)).status).toBe(400);
   await vi.waitUntil(() => stream.destroyed, WAIT_OPTIONS);
   expect(stream.rstCode).toBe(constants.NGHTTP2_NO_ERROR);
+});
+
+test("uploads have a window for long paths, all of a session together too", async () => {
+  const session = await stage.visitWithHttp2();
+  await vi.waitUntil(() => session.state.remoteWindowSize === SESSION_WINDOW_BYTES, WAIT_OPTIONS);
+  expect(session.remoteSettings.initialWindowSize).toBe(512 * 1024);
 });
