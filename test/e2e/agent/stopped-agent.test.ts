@@ -145,9 +145,11 @@ test("it ends with 1 when the tunnel has expired, with a sentence for a person",
 });
 
 test("it ends with 1 when another agent takes the name over, and says how both can serve it", async () => {
-  await using first = await share("--subdomain", "taken-over");
-  await waitUntil(() => Promise.resolve(first.stdout.includes("Forwarding http://taken-over.")));
-  await using _second = await share("--subdomain", "taken-over");
+  await using first = await share("--subdomain", "replaced-agent");
+  await waitUntil(() =>
+    Promise.resolve(first.stdout.includes("Forwarding http://replaced-agent.")),
+  );
+  await using _second = await share("--subdomain", "replaced-agent");
   expect(await first.exit).toBe(1);
   expect(first.stderr).toBe(
     "underpass: replaced: a newer agent with the same token took over\n" +

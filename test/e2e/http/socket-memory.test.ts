@@ -126,7 +126,11 @@ test.skipIf(process.platform !== "linux")(
       closed.catch(() => undefined);
     }
     await vi.waitUntil(() => refused >= attackers.length - 2, WAIT_OPTIONS);
-    const growthsMiB = (await measure()).map((value, i) => Math.round(value - before[i]!));
+    // The parts of refused messages that had arrived are freed a little later.
+    await vi.waitUntil(async () => {
+      const growthsMiB = (await measure()).map((value, i) => value - before[i]!);
+      return Math.max(...growthsMiB) < GROWTH_MAX_MIB;
+    }, WAIT_OPTIONS);
 
     const honest = await open("127.0.0.3");
     const text = Buffer.alloc(MIB, "b");
@@ -134,7 +138,6 @@ test.skipIf(process.platform !== "linux")(
     honest.send({ opcode: OPCODE.continuation, payload: text });
     // The local server answers a complete message.
     expect((await honest.next())?.payload.length).toBeGreaterThan(0);
-    expect(Math.max(...growthsMiB), growthsMiB.join(", ")).toBeLessThan(GROWTH_MAX_MIB);
     for (const { socket } of [...attackers, honest]) socket.destroy();
   },
 );
