@@ -17,6 +17,7 @@ import { benchConnections } from "./scenarios/connections.ts";
 import { benchDashboard } from "./scenarios/dashboard.ts";
 import { benchEnumeration } from "./scenarios/enumeration.ts";
 import { benchGates } from "./scenarios/gates.ts";
+import { benchHttps } from "./scenarios/https.ts";
 import { benchMany, buildOptionsForMany } from "./scenarios/many.ts";
 import { benchRelayTcp } from "./relay/tcp.ts";
 import { benchRelayUdp } from "./relay/udp.ts";
@@ -37,6 +38,7 @@ const BENCHMARKS: Record<
   gates: benchGates,
   captures: benchCaptures,
   transfers: benchTransfers,
+  https: benchHttps,
   bandwidth: benchBandwidth,
   api: benchApi,
   many: benchMany,
