@@ -103,6 +103,8 @@ export interface TunnelEvents {
   gates: [gates: { readonly names: readonly string[] }];
   /** Visitors get the maintenance page, or no longer. */
   maintenance: [isOn: boolean];
+  /** A local server that had accepted connections refuses them: visitors wait for it up to 3 s. Or it accepts them again. */
+  localServer: [isListening: boolean];
   /** The tunnel's owner stopped it; it continues when it is started again. */
   stopped: [explanation: string];
   /** How many agents serve the tunnel as a pool, this one included: when it has changed. */

@@ -71,8 +71,11 @@ export interface LocalServer extends AsyncDisposable {
   readonly sockets: Set<Socket>;
 }
 
-/** A TCP server of a test. */
-export async function startLocalServer(handle: (socket: Socket) => void): Promise<LocalServer> {
+/** A TCP server of a test. @param port default: a free one. */
+export async function startLocalServer(
+  handle: (socket: Socket) => void,
+  port = 0,
+): Promise<LocalServer> {
   const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     sockets.add(socket);
@@ -80,7 +83,7 @@ export async function startLocalServer(handle: (socket: Socket) => void): Promis
     socket.on("close", () => sockets.delete(socket));
     handle(socket);
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(port, "127.0.0.1");
   await once(server, "listening");
   return {
     port: (server.address() as AddressInfo).port,
@@ -94,6 +97,6 @@ export async function startLocalServer(handle: (socket: Socket) => void): Promis
 }
 
 /** Sends back what it receives. */
-export function startEcho(): Promise<LocalServer> {
-  return startLocalServer((socket) => socket.pipe(socket));
+export function startEcho(port?: number): Promise<LocalServer> {
+  return startLocalServer((socket) => socket.pipe(socket), port);
 }
