@@ -10,7 +10,10 @@ export type RequestHandler = (request: Request) => Response | Promise<Response>;
 export interface ExposeOptions {
   /** The port of the local server. Give one of `port`, `origin` and `fetch`. */
   port?: number;
-  /** What to share, as `underpass http` accepts it: `3000`, `host:3000`, `https://host:8443`, `./public`. */
+  /**
+   * What to share, as `underpass http` accepts it: `3000`, `host:3000`, `https://host:8443`, `unix:/run/app.sock`,
+   * `./public`.
+   */
   origin?: string;
   /** Shows what a shared directory without index.html contains. */
   directoryListing?: boolean;

@@ -43,6 +43,11 @@ export function parseTarget(text: string): Target | null {
   return { scheme, host: url.hostname, port, origin: url.origin };
 }
 
+/** @param socketPath the absolute path of a Unix socket. Like a target without an address, it has the port of its scheme. */
+export function createSocketTarget(socketPath: string): Target {
+  return { scheme: "http", host: "localhost", port: 80, origin: `unix:${socketPath}`, socketPath };
+}
+
 /** @returns the target's address as a URL has it: for a Unix socket, that of a server on this machine. */
 export function getWebOrigin({ origin, socketPath }: Target): string {
   return socketPath === undefined ? origin : "http://localhost";

@@ -10,6 +10,14 @@ export interface TcpTarget {
   text: string;
 }
 
+/** The port of a target that has none: the API requires one of every tunnel, for display. */
+const SOCKET_PORT = 80;
+
+/** @param socketPath the absolute path of a Unix socket. */
+export function createTcpSocketTarget(socketPath: string): TcpTarget {
+  return { host: "localhost", port: SOCKET_PORT, text: `unix:${socketPath}`, socketPath };
+}
+
 /** Accepts `5432`, `host:5432`, `[::1]:5432`, each also after `tcp://`. @returns null for anything else. */
 export function parseTcpTarget(text: string): TcpTarget | null {
   const plain = text.trim().replace(/^tcp:\/\//i, "");

@@ -5,10 +5,10 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import type { RequestReport } from "../../../agent/expose.ts";
-import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
-import { exchange } from "../../harness/tunnel/raw-http.ts";
-import { startStack, type Stack } from "../../harness/server/stack.ts";
+import type { RequestReport } from "../../../../agent/expose.ts";
+import { STREAM_WINDOW_BYTES } from "../../../../protocol/limits.ts";
+import { exchange } from "../../../harness/tunnel/raw-http.ts";
+import { startStack, type Stack } from "../../../harness/server/stack.ts";
 
 let stack: Stack;
 beforeAll(async () => void (stack = await startStack()));
