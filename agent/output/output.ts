@@ -7,6 +7,9 @@ import {
   escapeControlsInLines,
 } from "../../shared/text/escape-controls.ts";
 import type { RejectionError } from "../rejection-error.ts";
+import { isJournal } from "./journal.ts";
+
+const STDOUT_FD = 1;
 
 export interface Output {
   /**
@@ -66,7 +69,7 @@ export function createEventPrinter(tunnel?: string): EventPrinter {
 }
 
 /**
- * Lines of a log begin with the time; those at a terminal do not.
+ * Lines of a log begin with the time; those at a terminal, and in systemd's journal, do not.
  * @param tunnel its name, when one process serves several: each line names it.
  * @returns a function that prints the lines whose level `level` includes.
  */
@@ -75,9 +78,10 @@ export function createLinePrinter(
   tunnel?: string,
 ): (lineLevel: Level, text: string) => void {
   const prefix = tunnel === undefined ? "" : `[${tunnel}] `;
+  const hasTime = !process.stdout.isTTY && !isJournal(STDOUT_FD);
   return (lineLevel, text) => {
     if (LEVELS.indexOf(lineLevel) > LEVELS.indexOf(level)) return;
-    const time = process.stdout.isTTY ? "" : `${new Date().toISOString()} `;
+    const time = hasTime ? `${new Date().toISOString()} ` : "";
     printLine(time + prefix + text);
   };
 }

@@ -32,6 +32,7 @@ const RESULT_SHOWN_MS = 4_000;
 interface NoticeSource {
   on(event: "ready", listener: () => void): unknown;
   on(event: "notice", listener: (message: string) => void): unknown;
+  on(event: "localServer", listener: (isListening: boolean, message: string) => void): unknown;
 }
 
 export class TunnelScreen implements Output {
@@ -185,6 +186,7 @@ export class TunnelScreen implements Output {
       this.#state.inspectorUrl ??= tunnel.inspectUrl;
     });
     source.on("notice", (message) => this.showNotice(name === "" ? message : nameKeys(message)));
+    source.on("localServer", (_isListening, message) => this.showResult(escapeControls(message)));
   }
 
   #watchRequests(tunnel: HttpTunnel, name: string): void {
