@@ -62,15 +62,15 @@ export class StatusReporter {
       if (status) {
         live.add(status.networkId);
         const text = JSON.stringify({ ...status, lastSeenAtMs: 0 });
-        if (hasChanged(this.#networks, status.networkId, status, text, now)) networks.push(status);
+        const entry = { item: status, text, sentAtMs: now };
+        if (update(this.#networks, status.networkId, entry, NETWORK_STATUS_MAX_AGE_MS)) {
+          networks.push(status);
+        }
       }
       const usage = association.getUsage?.();
       if (usage) {
         liveSources.add(usage.source);
-        const text = JSON.stringify(usage);
-        if (hasChanged(this.#tunnels, usage.source, usage, text, now, Infinity)) {
-          tunnels.push(usage);
-        }
+        if (this.#updateUsage(usage, now)) tunnels.push(usage);
       }
     }
     for (const [id, reported] of this.#networks) {
@@ -79,8 +79,7 @@ export class StatusReporter {
       networks.push(reported.item);
     }
     for (const [source, { usage, endedAtMs }] of this.#ended) {
-      const text = JSON.stringify(usage);
-      if (hasChanged(this.#tunnels, source, usage, text, now, Infinity)) tunnels.push(usage);
+      if (this.#updateUsage(usage, now)) tunnels.push(usage);
       liveSources.add(source);
       if (now - endedAtMs > ENDED_USAGE_RETENTION_MS) this.#ended.delete(source);
     }
@@ -89,19 +88,23 @@ export class StatusReporter {
     }
     return toMessages(networks, tunnels, isFirst);
   }
+
+  #updateUsage(usage: AssociationUsage, now: number): boolean {
+    const entry = { item: usage, text: JSON.stringify(usage), sentAtMs: now };
+    return update(this.#tunnels, usage.source, entry, Infinity);
+  }
 }
 
-function hasChanged<Item>(
+/** @returns whether the entry must be sent: it has changed, or was sent `maxAgeMs` ago. */
+function update<Item>(
   reported: Map<string, ReportEntry<Item>>,
   key: string,
-  item: Item,
-  text: string,
-  now: number,
-  maxAgeMs = NETWORK_STATUS_MAX_AGE_MS,
+  entry: ReportEntry<Item>,
+  maxAgeMs: number,
 ): boolean {
   const earlier = reported.get(key);
-  if (earlier?.text === text && now - earlier.sentAtMs < maxAgeMs) return false;
-  reported.set(key, { item, text, sentAtMs: now });
+  if (earlier?.text === entry.text && entry.sentAtMs - earlier.sentAtMs < maxAgeMs) return false;
+  reported.set(key, entry);
   return true;
 }
 

@@ -61,15 +61,22 @@ export async function checkLocalServer(target: Target, signal: AbortSignal): Pro
         "It may be starting, or be stuck. Visitors wait just as long.",
       );
     case "no_http":
-      return describeOtherProtocol(tried, where, target, first, signal);
+      return checkOtherProtocol({ target, address: first, tried, where }, signal);
   }
 }
 
-async function describeOtherProtocol(
-  tried: string,
-  where: string,
-  target: Target,
-  address: string,
+/** A local server that listens, but does not answer in HTTP. */
+interface NonHttpServer {
+  target: Target;
+  address: string;
+  tried: string;
+  /** `it listens on 127.0.0.1:3000` */
+  where: string;
+}
+
+/** Finds out whether the server speaks HTTP with TLS instead of without, or the other way round. */
+async function checkOtherProtocol(
+  { target, address, tried, where }: NonHttpServer,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const other: Target = { ...target, scheme: target.scheme === "http" ? "https" : "http" };

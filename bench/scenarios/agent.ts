@@ -103,14 +103,16 @@ async function measureManyTunnels(stack: BenchStack): Promise<Row[]> {
   const token = await mintToken(stack, { tunnelQuota: AGENTS * TUNNELS_EACH + 100 });
   const tokenFile = await writeToken(stack, token);
   const reconnects = new ReconnectTimes();
-  const single = await startTunnels(stack, tokenFile, "single", AGENTS * TUNNELS_EACH, reconnects);
+  const all = { tokenFile, name: "single", count: AGENTS * TUNNELS_EACH };
+  const single = await startTunnels(stack, all, reconnects);
   await sleep(SETTLE_MS);
   const mib = getResidentMiB(single.pid ?? 0);
   await stopChild(single, "SIGINT");
 
   const agents: ChildProcess[] = [];
   for (let agent = 0; agent < AGENTS; agent += 1) {
-    agents.push(await startTunnels(stack, tokenFile, `agent-${agent}`, TUNNELS_EACH, reconnects));
+    const some = { tokenFile, name: `agent-${agent}`, count: TUNNELS_EACH };
+    agents.push(await startTunnels(stack, some, reconnects));
   }
   const waits: number[] = [];
   let current = stack.server;
@@ -169,9 +171,7 @@ class ReconnectTimes {
 /** One process with many tunnels. Resolves when all of them are open. */
 async function startTunnels(
   stack: BenchStack,
-  tokenFile: string,
-  name: string,
-  count: number,
+  { tokenFile, name, count }: { tokenFile: string; name: string; count: number },
   reconnects: ReconnectTimes,
 ): Promise<ChildProcess> {
   const tunnels = Array.from(

@@ -264,7 +264,7 @@ export class Captures implements RecordingObserver {
     if (!ids) return null;
     const atMs = Date.now();
     const id = ids.next(atMs);
-    const recording = new Recording(this, this.#settings, id, atMs, request);
+    const recording = new Recording(this, this.#settings, { id, atMs }, request);
     this.#recent.set(recording.id, recording);
     this.#scheduleWrite();
     return recording;

@@ -93,8 +93,7 @@ export class Recording {
   constructor(
     observer: RecordingObserver,
     options: CaptureOptions,
-    id: string,
-    atMs: number,
+    { id, atMs }: { id: string; atMs: number },
     request: RecordedRequest,
   ) {
     this.id = id;
@@ -120,7 +119,7 @@ export class Recording {
     const parts = [method, joinTarget(path, query), ...lines.request];
     const chars = countChars(parts);
     const request = { parts, chars, hasBody: false, isWebSocket: true, clientIp, replayOf };
-    const recording = new Recording(observer, options, id, atMs, request);
+    const recording = new Recording(observer, options, { id, atMs }, request);
     recording.isLongLived = true;
     recording.log = row.log;
     recording.#isRequestHeadCut ||= record.isRequestHeadCut === true;

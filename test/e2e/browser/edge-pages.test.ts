@@ -104,7 +104,10 @@ describe.each(CODES)("the page of %s", (code) => {
 test("a refusal with a message of its own has no hint, which belongs to the other message", async () => {
   const explain = async (message?: string): Promise<string> => {
     const refusal = toRefusalResponse({ code: "agent_offline", ...(message && { message }) });
-    const page = createRefusalPage(newRequest("*/*"), ENV, "agent_offline", refusal);
+    const page = createRefusalPage(newRequest("*/*"), ENV, {
+      code: "agent_offline",
+      response: refusal,
+    });
     return ErrorBody.parse(await page.json()).message;
   };
   expect(await explain()).toContain("Start the agent");
@@ -113,10 +116,16 @@ test("a refusal with a message of its own has no hint, which belongs to the othe
 
 test("the time to retry is in the header for every client, and in the body for programs", async () => {
   const refusal = () => new Response(null, { headers: { "retry-after": "17" } });
-  const programResponse = createRefusalPage(newRequest("*/*"), ENV, "rate_limited", refusal());
+  const programResponse = createRefusalPage(newRequest("*/*"), ENV, {
+    code: "rate_limited",
+    response: refusal(),
+  });
   expect(programResponse.headers.get("retry-after")).toBe("17");
   expect(await programResponse.json()).toMatchObject({ retry_after_seconds: 17 });
-  const browserResponse = createRefusalPage(newRequest(BROWSER), ENV, "rate_limited", refusal());
+  const browserResponse = createRefusalPage(newRequest(BROWSER), ENV, {
+    code: "rate_limited",
+    response: refusal(),
+  });
   expect(browserResponse.headers.get("retry-after")).toBe("17");
   expect(await browserResponse.text()).not.toContain("retryAfter");
 });
@@ -124,7 +133,10 @@ test("the time to retry is in the header for every client, and in the body for p
 test("an owner's own message is shown as text, even if it contains HTML", async () => {
   const own = "<script>alert(1)</script> & 'so on' `code`";
   const refusal = toRefusalResponse({ code: "maintenance", message: own });
-  const page = createRefusalPage(newRequest(BROWSER), ENV, "maintenance", refusal);
+  const page = createRefusalPage(newRequest(BROWSER), ENV, {
+    code: "maintenance",
+    response: refusal,
+  });
   const text = await page.text();
   expect(text).not.toContain("<script>");
   expect(text).toContain("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &#39;so on&#39; `code`");

@@ -42,7 +42,7 @@ export function BodyView(props: BodyViewProps) {
     () => (isEncoded ? "binary" : findKind(bytes, type)),
     [bytes, type, isEncoded],
   );
-  const tabs = buildTabs(kind, type, name, bytes, isCut);
+  const tabs = buildTabs(kind, type, { name, bytes, isCut });
   const view = tabs.some(({ id }) => id === props.view) ? props.view : undefined;
   const canCopy = kind !== "binary" && kind !== "image" && bytes.length <= COPY_MAX_BYTES;
   return (
@@ -100,9 +100,7 @@ function findKind(bytes: Uint8Array, type: MediaType): ContentKind {
 function buildTabs(
   kind: ContentKind,
   type: MediaType,
-  name: string,
-  bytes: Uint8Array<ArrayBuffer>,
-  isCut: boolean,
+  { name, bytes, isCut }: Pick<NestedBody, "name" | "bytes" | "isCut">,
 ): Tab[] {
   const charset = type.parameters.get("charset");
   const pretty = {
