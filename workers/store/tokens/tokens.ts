@@ -121,7 +121,7 @@ export function mintMasterKey(
 }
 
 /** The claims of a presented token. */
-export interface PresentedToken {
+export interface TokenClaims {
   orgId: string;
   nonce: string;
 }
@@ -315,12 +315,12 @@ export async function findToken({ query }: Database, id: string): Promise<TokenR
 }
 
 /** @returns null when the master key was revoked, has expired or does not exist. */
-export function findMasterKey(db: Database, token: PresentedToken): Promise<MasterKey | null> {
+export function findMasterKey(db: Database, token: TokenClaims): Promise<MasterKey | null> {
   return findLiveToken(db, "master", token);
 }
 
 /** @returns null when the token was revoked, has expired or does not exist. */
-export function findAgentToken(db: Database, token: PresentedToken): Promise<AgentToken | null> {
+export function findAgentToken(db: Database, token: TokenClaims): Promise<AgentToken | null> {
   return findLiveToken(db, "agent", token);
 }
 
@@ -353,7 +353,7 @@ const findLive = prepared((query) =>
 async function findLiveToken(
   db: Database,
   kind: TokenRow["kind"],
-  { orgId, nonce }: PresentedToken,
+  { orgId, nonce }: TokenClaims,
 ): Promise<AgentToken | null> {
   const [row] = await findLive(db, { orgId, nonce, kind });
   return row ?? null;

@@ -11,7 +11,7 @@ import {
   type ContentKind,
   type MediaType,
 } from "../../decode/media-type.ts";
-import { parseJson } from "../../decode/json/json.ts";
+import { parseJsonTree } from "../../decode/json/json.ts";
 import { decodeText, looksLikeText } from "../../decode/text.ts";
 import { FormBody } from "./form-body.tsx";
 import { HexView } from "./hex-view.tsx";
@@ -93,7 +93,7 @@ function findKind(bytes: Uint8Array, type: MediaType): ContentKind {
   if (kind !== null && kind !== "text") return kind;
   // Many servers send JSON as text, or without a type.
   const start = new TextDecoder().decode(bytes.subarray(0, JSON_START_BYTES)).trimStart();
-  const isJson = /^[[{]/.test(start) && "value" in parseJson(decodeText(bytes, undefined).text);
+  const isJson = /^[[{]/.test(start) && "value" in parseJsonTree(decodeText(bytes, undefined).text);
   return isJson && type.essence !== "text/html" ? "json" : "text";
 }
 
