@@ -21,7 +21,7 @@ export type Rejected = Rejection;
 
 /**
  * Gives a local server, or a function, a public URL. Resolves when visitors can use the URL; for a stopped tunnel, not before
- * it is started. While the server can't be reached it tries again, without an end and with one process warning.
+ * it is started. While the server can't be reached it keeps trying, and emits one process warning.
  *
  *     const tunnel = await expose({ port: 3000, subdomain: "shop" });
  *     tunnel.events.on("request", ({ method, path, status }) => console.log(method, path, status));

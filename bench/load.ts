@@ -1,7 +1,7 @@
 /**
  * A load generator in a process of its own. It writes fixed bytes and only looks for the end of a response, so that it uses
  * little CPU itself. In a closed loop each connection sends its next request when the last response is complete. In an open
- * loop requests are due at a fixed rate, and the latency of each counts from when it was due, also when no connection was
+ * loop requests are due at a fixed rate, and the latency of each counts from when it was due, even when no connection was
  * free: a stall of the server delays all requests that are due during it, as it does for independent visitors.
  */
 import { connect, type Socket } from "node:net";

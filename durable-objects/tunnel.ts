@@ -313,7 +313,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
       if (link) this.#onAgentConnected(attachment.tokenNonce);
       return;
     }
-    // An agent that was replaced has no link any more: its messages are ignored.
+    // An agent that was replaced no longer has a link: its messages are ignored.
     const link = agents.findLink(socket);
     if (link && !link.receive(message)) agents.rejectMessage(socket, "unreadable frame");
   }

@@ -320,7 +320,7 @@ export class Associations {
     agent.close(name, message);
   }
 
-  /** @returns false when the association does not have its port any more. */
+  /** @returns false when the association no longer has its port. */
   #remove(association: Association): boolean {
     const key = toPortKey(association.ticket);
     if (this.#byPort.get(key)?.association !== association) return false;

@@ -71,7 +71,7 @@ export async function addDevice({
 
 function describeNamesakes(devices: readonly Device[]): string {
   const [{ name }] = devices as [Device];
-  return `${devices.length === 1 ? "another device is" : "other devices are"} called ${name} too (${formatDevices(devices)}); remove it by its address if it is not used any more`;
+  return `${devices.length === 1 ? "another device is" : "other devices are"} called ${name} too (${formatDevices(devices)}); remove it by its address if it is no longer used`;
 }
 
 /** `10.88.0.2, id 0193…` of each device. */

@@ -24,7 +24,7 @@ interface CallBody {
 /** Servers of earlier versions do not tell whether a tunnel is stopped. */
 const ListedTunnel = Tunnel.extend({ stoppedAt: Instant.nullable().default(null) });
 
-/** Nor do they tell it in response to a start or a stop. */
+/** Their responses to a start or a stop lack it too. */
 const StopResult = TunnelStatusResult.partial({ stoppedAt: true });
 
 /** The fields of a new token. Those that are undefined get the API's defaults. */

@@ -1,6 +1,6 @@
 /**
  * Sends a hundred thousand requests and compares the visitors' own count with the counts of every part of the API. All
- * of them must be equal, also when the visitors are spread over several objects.
+ * of them must be equal, even when the visitors are spread over several objects.
  */
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -11,7 +11,7 @@ import { PACED_REQUESTS_PER_SECOND, visitPaced } from "../paced-visits.ts";
 import type { Row } from "../report.ts";
 import type { BenchStack } from "../stack.ts";
 
-/** So many requests are loaded before the filter is measured. */
+/** Requests that are loaded before the filter is measured. */
 const LISTED_ROWS = 10_000;
 const MEBIBYTE = 1024 * 1024;
 /** The longest body that is captured. */

@@ -21,7 +21,7 @@ export interface ResponseBodyDeps {
    * not always report that.
    */
   onDiscarded(bytes: number): void;
-  /** Called once, when nothing of the body waits for the visitor any more. */
+  /** Called once, when no part of the body waits for the visitor. */
   onClosed(): void;
 }
 

@@ -31,7 +31,7 @@ export class SendQueue {
   readonly #socket: { readonly bufferedAmount?: number };
   readonly #events: SendQueueEvents;
   #isAcknowledged: boolean;
-  /** Whether no acknowledgement comes any more. */
+  /** Whether no further acknowledgement will come. */
   #isLast = false;
   /** Payload that was sent and not acknowledged. */
   #unacknowledgedBytes = 0;

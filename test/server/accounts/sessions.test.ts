@@ -208,7 +208,7 @@ describe("the refresh cookie", () => {
     expect(cookies.size).toBe(5);
   });
 
-  test("is cleared when it is not valid any more", async () => {
+  test("is cleared when it is no longer valid", async () => {
     const { status, headers } = await refresh("qnt_refresh=anything");
     expect(status).toBe(401);
     expect(headers.getSetCookie()).toEqual([

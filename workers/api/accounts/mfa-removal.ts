@@ -83,7 +83,10 @@ mfaRemoval.openapi(
       case "invalid_token":
         throw invalidLink();
       default:
-        throw new ApiError("conflict", `The link works from ${outcome.usableAt.toUTCString()} on.`);
+        throw new ApiError(
+          "conflict",
+          `The link can't be used before ${outcome.usableAt.toUTCString()}.`,
+        );
     }
   },
 );

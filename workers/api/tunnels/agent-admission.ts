@@ -256,7 +256,7 @@ function explainRefusal(
         "duplicate_name",
         freeAt === null
           ? `${label} is taken`
-          : `free from ${freeAt.toISOString()} on: another organization used ${label}`,
+          : `reserved until ${freeAt.toISOString()}: another organization used ${label}`,
         "name_unavailable",
       );
     case "other_protocol":

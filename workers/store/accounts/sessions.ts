@@ -77,7 +77,7 @@ const find = prepared((query) =>
     .prepare("find_principal"),
 );
 
-/** @returns null when the session has ended or its user is not a member of the organization any more. */
+/** @returns null when the session has ended or its user is no longer a member of the organization. */
 export async function findPrincipal(
   db: Database,
   claims: { sid: string; sub: string; org: string },
@@ -308,7 +308,7 @@ export function refreshSession(
     const role = await findRole(tx, orgId, userId);
     const refreshHash = session.refreshHash === hash ? nextHash : session.refreshHash;
     if (role) return { refreshHash, userId, orgId, role };
-    // The user is not a member any more: the session switches to another of their organizations.
+    // The user is no longer a member: the session switches to another of their organizations.
     const home = await findOrCreateDefaultOrganization(change, { userId, ip }, terms);
     await tx.update(sessions).set({ orgId: home }).where(eq(sessions.id, sessionId));
     const homeRole = await findRole(tx, home, userId);

@@ -100,7 +100,7 @@ export interface RegisteredTunnel {
 
 interface Refused {
   refusal: RegistrationRefusal;
-  /** For `duplicate_name`: when the name is free, if it is not in use any more. */
+  /** For `duplicate_name`: when the name is free, if it is no longer in use. */
   freeAt?: Date | null;
   /** Tunnels whose rows caused the refusal and may be stale: their objects have the current status. */
   staleTunnelIds: string[];

@@ -24,7 +24,7 @@ import { ReadPace } from "./read-pace.ts";
 /** Captures in one answer, unless one alone is larger: a call of an object can return 32 MiB. */
 const DETAILS_MAX_BYTES = 512 * 1024;
 
-/** The pages of so many writes can contain captures of one moment. */
+/** Captures of one moment can be in the pages of this many writes. */
 const PAGES_REMEMBERED = 4;
 
 type Storage = Pick<SyncKvStorage, "get" | "list">;
