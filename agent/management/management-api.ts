@@ -21,7 +21,7 @@ interface CallBody {
   signal?: AbortSignal | undefined;
 }
 
-/** Servers of earlier versions do not tell whether a tunnel is stopped. */
+/** Servers of earlier versions do not report whether a tunnel is stopped. */
 const ListedTunnel = Tunnel.extend({ stoppedAt: Instant.nullable().default(null) });
 
 /** Their responses to a start or a stop lack it too. */

@@ -199,7 +199,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     const wire = this.#wire;
     // From now on the wire refuses its streams: those in the message of the welcome too.
     this.#wire = undefined;
-    wire?.close("the versions do not fit");
+    wire?.close("the versions are incompatible");
     this.#reject(CLOSE.unsupported_version, { message, subcode });
   }
 

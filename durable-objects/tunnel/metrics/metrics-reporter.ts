@@ -156,7 +156,7 @@ export class MetricsReporter {
     this.#save(now);
   }
 
-  /** Also after a restart before the report has arrived. */
+  /** The report is sent even if the object restarts before it has arrived. */
   reportNow(): void {
     const now = Date.now();
     this.#reportAtMs = now;

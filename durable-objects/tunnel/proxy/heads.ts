@@ -165,7 +165,7 @@ function removeHeaders(parts: string[], names: { has(name: string): boolean }): 
   parts.length = kept;
 }
 
-/** Headers that a local server cannot set: the edge would act on them. Nor can it set the cookies of visitors who sign in. */
+/** Headers that a local server cannot set: the edge would act on them. It can't set the cookies of visitors who sign in either. */
 const RESERVED_NAMES: ReadonlySet<string> = new Set([
   ACKNOWLEDGED_HEADER,
   ERROR_HEADER,

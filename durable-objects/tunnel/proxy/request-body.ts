@@ -5,7 +5,7 @@ import type { AgentLink } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
 import type { Usage } from "../metrics/usage.ts";
 
-/** How often an upload looks whether the tunnel may buffer more. */
+/** How often an upload checks whether the tunnel may buffer more. */
 const BUFFER_POLL_MS = 20;
 
 export interface Upload {

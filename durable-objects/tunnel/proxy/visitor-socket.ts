@@ -242,7 +242,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     }
   }
 
-  /** The visitor has read: the agent may send as much again. */
+  /** The visitor has read these bytes: the agent may send as many more. */
   #grantUnread(): void {
     const bytes = this.#window.recordConsumed(this.#unreadBytes) + this.#window.takeCredit();
     this.#unreadBytes = 0;

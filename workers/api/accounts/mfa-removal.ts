@@ -129,7 +129,7 @@ mfaRemoval.openapi(
 function invalidLink(): ApiError {
   return new ApiError(
     "invalid_token",
-    "The link is wrong, was used or canceled, or has expired. Request a new one when you sign in.",
+    "The link is not valid, was used or canceled, or has expired. Request a new one when you sign in.",
   );
 }
 
