@@ -348,10 +348,10 @@ function cutHead([method = "", target = ""]: string[]): string[] {
 
 const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: false };
 
-/** The memory of a name or a value of a header beside its characters. */
+/** The memory of a name or a value of a header besides its characters. */
 const TEXT_OVERHEAD_BYTES = 32;
 
-/** The memory of a message or an event beside its data. */
+/** The memory of a message or an event besides its data. */
 const ENTRY_OVERHEAD_BYTES = 200;
 
 /** A compressed event stream can't be parsed here. */

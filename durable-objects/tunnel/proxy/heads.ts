@@ -120,7 +120,7 @@ export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite):
 }
 
 /**
- * What a header costs in the platform and here beside its characters: without it, the many empty headers of a small head would
+ * What a header costs in the platform and here besides its characters: without it, the many empty headers of a small head would
  * be free.
  */
 const HEADER_OVERHEAD_BYTES = 512;

@@ -24,7 +24,7 @@ interface UploadDeps {
   onFailed(): void;
 }
 
-/** What an upload holds in memory while it lasts, beside the bytes that the agent has not granted again. */
+/** What an upload holds in memory while it lasts, besides the bytes that the agent has not granted again. */
 export const UPLOAD_BUFFER_BYTES = FRAME_DATA_MAX_BYTES;
 
 /** Starts sending. */

@@ -10,7 +10,7 @@ import { MINUTE_MS } from "../../../shared/time.ts";
 export const QUEUE_SHORT_BYTES = 16 * 1024;
 /** The same for the number of messages, where they are acknowledged. */
 const QUEUE_SHORT_MESSAGES = 128;
-/** The cost of a waiting message beside its payload, so that empty ones count too. workerd needs about twice as much. */
+/** The cost of a waiting message besides its payload, so that empty ones count too. workerd needs about twice as much. */
 export const MESSAGE_OVERHEAD_BYTES = 512;
 /** The bounds of the time between two checks of a long queue. It doubles while the queue does not get shorter, and halves while it does. */
 const CHECK_MIN_MS = 1;

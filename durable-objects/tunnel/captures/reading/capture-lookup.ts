@@ -39,7 +39,7 @@ export class CaptureLookup {
   }
 
   find(id: string): Capture | undefined {
-    // First: to look for a key can take a millisecond, because SQLite reads the large values beside it.
+    // First: to look for a key can take a millisecond, because SQLite reads the large values next to it.
     const remembered = this.#findRemembered(id);
     if (remembered) return this.#readPaged(id, remembered);
     const row = this.#kv.get<LongLivedRow>(KEY.long + id);
