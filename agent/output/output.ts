@@ -40,7 +40,7 @@ export function printLine(text: string): void {
   process.stdout.write(`${escapeControls(text)}\n`);
 }
 
-/** Prints a line with colours, in which texts from elsewhere are escaped already. */
+/** Prints a line with colors, in which texts from elsewhere are escaped already. */
 export function printColoredLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }

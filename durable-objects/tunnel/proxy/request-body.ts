@@ -30,7 +30,7 @@ export const UPLOAD_BUFFER_BYTES = FRAME_DATA_MAX_BYTES;
 /** Starts sending. */
 export function sendBody(body: ReadableStream, deps: UploadDeps): Upload {
   const { link, stream, usage, recording } = deps;
-  let state: "sending" | "finished" | "cancelled" = "sending";
+  let state: "sending" | "finished" | "canceled" = "sending";
   // A BYOB reader, because the default one reads four kilobytes at a time.
   const reader = body.getReader({ mode: "byob" });
 
@@ -75,7 +75,7 @@ export function sendBody(body: ReadableStream, deps: UploadDeps): Upload {
 
   function cancel(): void {
     if (state !== "sending") return;
-    state = "cancelled";
+    state = "canceled";
     link.windows.drop(stream);
     reader.cancel().catch(() => undefined);
   }

@@ -30,7 +30,7 @@ const CODES: ErrorCode[] = [
 ];
 /** WCAG 2.2, 1.4.3. */
 const CONTRAST_MIN = 4.5;
-/** The grey level of a browser's default background. */
+/** The gray level of a browser's default background. */
 const CANVAS = { light: 255, dark: 18 } as const;
 
 const newRequest = (accept: string) => new Request(ADDRESS, { headers: { accept } });
@@ -40,17 +40,17 @@ let browser: Browser;
 beforeAll(async () => void (browser = await openBrowser()));
 afterAll(() => browser?.close());
 
-/** A script for the page: the lowest contrast between a text and its background. It supports only grey, as on these pages. */
+/** A script for the page: the lowest contrast between a text and its background. It supports only gray, as on these pages. */
 const buildContrastScript = (canvas: number) => `(() => {
-  const luminance = (grey) => {
-    const part = grey / 255;
+  const luminance = (gray) => {
+    const part = gray / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   };
   const contrasts = [...document.querySelectorAll("h1, p, code, footer")].map((element) => {
     let opacity = 1;
     for (let at = element; at; at = at.parentElement) opacity *= getComputedStyle(at).opacity;
     const text = Number(/\\d+/.exec(getComputedStyle(element).color)[0]);
-    // Code has a translucent grey background.
+    // Code has a translucent gray background.
     const behind = element.tagName === "CODE" ? ${canvas} * 0.8 + 136 * 0.2 : ${canvas};
     const [a, b] = [luminance(text * opacity + behind * (1 - opacity)), luminance(behind)];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
