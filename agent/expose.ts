@@ -9,7 +9,7 @@ import type { EventEmitter } from "node:events";
 import { findServerEndpoint, type ServerEndpoint } from "./server-access.ts";
 import { findToken, type FoundToken } from "./settings.ts";
 import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
-import { asTypeError, parseExposeOptions } from "./library/parse-expose-options.ts";
+import { asTypeError, parseExposeOptions, toTypeError } from "./library/parse-expose-options.ts";
 import { HttpTunnel } from "./tunnel/http-tunnel.ts";
 import { RejectionError } from "./rejection-error.ts";
 
@@ -70,9 +70,7 @@ async function getServerEndpoint({ server, caFile }: ExposeOptions): Promise<Ser
   try {
     return await findServerEndpoint({ server, "ca-file": caFile });
   } catch (error) {
-    return asTypeError(() => {
-      throw error;
-    });
+    throw toTypeError(error);
   }
 }
 

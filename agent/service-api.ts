@@ -9,7 +9,7 @@ import { RejectionError } from "./rejection-error.ts";
 
 /** The API did not answer, which has a `cause`, or asked to try again later. */
 export class RetryableError extends Error {
-  override name = "Unreachable";
+  override name = "RetryableError";
 }
 
 export interface CallOptions {
