@@ -117,7 +117,7 @@ async function waitForReports(stack: BenchStack, { requests }: Totals): Promise<
   while (Date.now() < until) {
     const metrics = await callApi<{ requests_last_24h: number }>(stack, "GET", "/metrics");
     if (metrics.requests_last_24h >= requests) return;
-    await new Promise((resolve) => setTimeout(resolve, 250));
+    await sleep(250);
   }
 }
 

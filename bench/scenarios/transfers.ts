@@ -1,10 +1,10 @@
 /**
  * Throughput of large bodies through the tunnel, and the memory of both ends while one side reads slowly. Other tunnels that
- * have been built (`bench/peers/build.ts`) are measured beside it: rathole forwards bytes, frp reads HTTP.
+ * have been built (`bench/peers/build.ts`) are measured in the same run: rathole forwards bytes, frp reads HTTP.
  */
 import { request as httpRequest, type ClientRequest } from "node:http";
 import { Readable } from "node:stream";
-import { getCpuMs, getResidentMiB, listServerProcesses, runLoad } from "../processes.ts";
+import { getResidentMiB, listServerProcesses, runLoad, startCpuMeter } from "../processes.ts";
 import { startFrp } from "../peers/frp.ts";
 import type { Peer } from "../peers/peer.ts";
 import { startRathole } from "../peers/rathole.ts";
@@ -66,11 +66,11 @@ async function measure(
   { name, processes }: Omit<Peer, "stop">,
   transferAll: () => Promise<unknown>,
 ) {
-  const cpuBefore = processes.map(({ pid }) => getCpuMs(pid));
+  const readCpuMs = startCpuMeter(processes.map(({ pid }) => pid));
   const startedAt = performance.now();
   await transferAll();
   const seconds = (performance.now() - startedAt) / 1000;
-  const cpu = processes.map(({ pid }, i) => getCpuMs(pid) - cpuBefore[i]!);
+  const cpu = readCpuMs();
   const perGiB = (ms: number): number => round((ms / 1000) * (2 ** 30 / TRANSFER_BYTES), 2);
   return {
     path: name,
