@@ -3,7 +3,7 @@ import { Agent as HttpAgent, request as requestHttp } from "node:http";
 import type { ClientHttp2Session } from "node:http2";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import { Readable, type Writable } from "node:stream";
-import { getCpuMs } from "./processes.ts";
+import { startCpuMeter } from "./processes.ts";
 import { CHUNK_BYTES } from "./settings.ts";
 import { round } from "./statistics.ts";
 
@@ -102,11 +102,11 @@ export async function measureTransfer(
   bytes: number,
   transfer: () => Promise<unknown>,
 ) {
-  const cpuBefore = processes.map(({ pid }) => getCpuMs(pid));
+  const readCpuMs = startCpuMeter(processes.map(({ pid }) => pid));
   const startedAt = performance.now();
   await transfer();
   const seconds = (performance.now() - startedAt) / 1000;
-  const cpu = processes.map(({ pid }, i) => getCpuMs(pid) - cpuBefore[i]!);
+  const cpu = readCpuMs();
   const perGiB = (ms: number): number => round((ms / 1000) * (2 ** 30 / bytes), 2);
   return {
     "MB/s": Math.round(bytes / MB / seconds),

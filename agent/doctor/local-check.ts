@@ -21,6 +21,16 @@ const ANSWER_MAX_MS = 2_000;
 /** Where the server accepts connections. */
 type Address = { host: string; port: number } | { socketPath: string };
 
+/** A local server that accepts connections. */
+interface ListeningServer {
+  target: Target;
+  address: Address;
+  /** What the check does. */
+  tried: string;
+  /** `it listens on 127.0.0.1:3000` */
+  where: string;
+}
+
 export async function checkLocalServer(target: Target, signal: AbortSignal): Promise<Outcome> {
   const { host, port, origin, socketPath } = target;
   const tried = `connecting to ${origin}, and GET /`;
@@ -46,7 +56,7 @@ export async function checkLocalServer(target: Target, signal: AbortSignal): Pro
   }
   const listening = open.map((address) => formatHostAndPort(address, port)).join(" and ");
   const where = `it listens on ${listening}${await describeLocalhost(host, open)}`;
-  return checkAnswer(tried, where, target, { host: first, port }, signal);
+  return checkAnswer({ target, address: { host: first, port }, tried, where }, signal);
 }
 
 async function checkSocket(
@@ -56,20 +66,16 @@ async function checkSocket(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const error = await tryToConnect(target, false);
-  if (!error) return checkAnswer(tried, "it listens", target, { socketPath }, signal);
+  if (!error)
+    return checkAnswer({ target, address: { socketPath }, tried, where: "it listens" }, signal);
   const known = explainSocketError(getErrorCode(error), target.origin);
   if (!known) return problem(tried, getErrorMessage(error), "Check the path of the socket.");
   const advice = known.advice[0]!.toUpperCase() + known.advice.slice(1);
   return problem(tried, known.problem, `${advice}.`);
 }
 
-async function checkAnswer(
-  tried: string,
-  where: string,
-  target: Target,
-  address: Address,
-  signal: AbortSignal,
-): Promise<Outcome> {
+async function checkAnswer(server: ListeningServer, signal: AbortSignal): Promise<Outcome> {
+  const { target, address, tried, where } = server;
   const answer = await requestRoot(target, address, signal);
   if (typeof answer === "object") {
     const { status, untrusted } = answer;
@@ -92,15 +98,13 @@ async function checkAnswer(
         "It may be starting, or be stuck. Visitors wait just as long.",
       );
     case "no_http":
-      return describeOtherProtocol(tried, where, target, address, signal);
+      return checkOtherProtocol(server, signal);
   }
 }
 
-async function describeOtherProtocol(
-  tried: string,
-  where: string,
-  target: Target,
-  address: Address,
+/** Finds out whether the server speaks HTTP with TLS instead of without, or the other way round. */
+async function checkOtherProtocol(
+  { target, address, tried, where }: ListeningServer,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const other: Target = { ...target, scheme: target.scheme === "http" ? "https" : "http" };

@@ -91,11 +91,11 @@ export interface TunnelEvents {
   latency: [ms: number];
   /** The connection to the server was lost; the agent reconnects without giving up. */
   disconnected: [reason: string];
-  /** A connection could not be opened; another attempt follows in so many milliseconds. */
+  /** A connection could not be opened; another attempt follows in `inMs` milliseconds. */
   retrying: [reason: string, inMs: number];
   reconnected: [tunnel: PublicTunnel];
   /**
-   * So many visits did not reach the tunnel, since the last such event: the gates, the rate limit or maintenance
+   * This many visits did not reach the tunnel since the last such event: the gates, the rate limit or maintenance
    * refused them.
    */
   refused: [visits: number];

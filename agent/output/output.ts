@@ -43,7 +43,7 @@ export function printLine(text: string): void {
   process.stdout.write(`${escapeControls(text)}\n`);
 }
 
-/** Prints a line with colours, in which texts from elsewhere are escaped already. */
+/** Prints a line with colors, in which texts from elsewhere are escaped already. */
 export function printColoredLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
@@ -126,7 +126,7 @@ export type Advice = Readonly<Record<string, string>>;
 export const GENERAL_ADVICE = {
   BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
   protocol_error:
-    "Agent and server can't understand each other. Update the agent: npm install -g underpass",
+    "The agent and the server have no protocol version in common. Update the agent: npm install -g underpass",
   agent_too_old: "Update the agent: npm install -g underpass",
   organization_not_approved: "Ask the operator of the server to approve it.",
 } satisfies Advice & Partial<Record<CloseSubcode, string>>;

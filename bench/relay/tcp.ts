@@ -18,14 +18,15 @@ import {
   getCpuMs,
   getResidentMiB,
   ROOT,
-  runLoad,
+  startCpuMeter,
   startProgram,
   stopChild,
   type Program,
 } from "../processes.ts";
 import { mintToken } from "../api.ts";
+import { measureLoad } from "../measured-load.ts";
 import type { Row } from "../report.ts";
-import { CHUNK_BYTES, CONNECTIONS, ROUNDS, UNLIMITED_MBPS, WARM_UP_SECONDS } from "../settings.ts";
+import { CHUNK_BYTES, CONNECTIONS, ROUNDS, UNLIMITED_MBPS } from "../settings.ts";
 import { formatPercent, round } from "../statistics.ts";
 import { createFirstAccount } from "../stack.ts";
 
@@ -123,21 +124,11 @@ async function measureRequests(bench: Bench, seconds: number): Promise<Row[]> {
   const { relay, agent, origin, publicPort } = bench;
   const rows: Row[] = [];
   for (let run = 1; run <= ROUNDS; run += 1) {
-    const load = (port: number) =>
-      runLoad({
-        port,
-        host: "tcp",
-        path: "/",
-        connections: CONNECTIONS,
-        seconds,
-        warmUpSeconds: WARM_UP_SECONDS,
-      });
-    const direct = await load(origin.port);
-    const before = [getCpuMs(relay.pid), getCpuMs(agent.pid ?? 0)] as const;
-    const tunneled = await load(publicPort);
-    const requests = tunneled.requestsPerSecond * (seconds + WARM_UP_SECONDS);
-    const cost = (pid: number, earlier: number) =>
-      Math.round(((getCpuMs(pid) - earlier) * 10_000) / requests) / 10;
+    const plan = { host: "tcp", path: "/", connections: CONNECTIONS, seconds };
+    const direct = await measureLoad({ ...plan, port: origin.port }, []);
+    const pids = [relay.pid, agent.pid ?? 0];
+    const tunneled = await measureLoad({ ...plan, port: publicPort }, pids);
+    const [relayMicros = NaN, agentMicros = NaN] = tunneled.cpuMicros;
     rows.push({
       group: "tcp: GETs over 32 connections",
       round: run,
@@ -147,8 +138,8 @@ async function measureRequests(bench: Bench, seconds: number): Promise<Row[]> {
       "p50 ms": round(tunneled.p50, 2),
       "p99 ms": round(tunneled.p99, 2),
       errors: tunneled.errors,
-      "relay µs/req": cost(relay.pid, before[0]),
-      "agent µs/req": cost(agent.pid ?? 0, before[1]),
+      "relay µs/req": round(relayMicros, 1),
+      "agent µs/req": round(agentMicros, 1),
     });
   }
   return rows;
@@ -164,10 +155,10 @@ async function measureStream({ relay, agent, origin, publicPort }: Bench): Promi
   ] as const) {
     for (let run = 1; run <= ROUNDS; run += 1) {
       const direct = await transfer(origin.port, STREAM_BYTES);
-      const before = [getCpuMs(relay.pid), getCpuMs(agent.pid ?? 0)] as const;
+      const readCpuMs = startCpuMeter([relay.pid, agent.pid ?? 0]);
       const tunneled = await transfer(publicPort, STREAM_BYTES);
-      const cost = (pid: number, earlier: number) =>
-        Math.round((getCpuMs(pid) - earlier) / (STREAM_BYTES / 1e9));
+      const [relayMs = NaN, agentMs = NaN] = readCpuMs();
+      const perGB = (ms: number) => Math.round(ms / (STREAM_BYTES / 1e9));
       rows.push({
         group: "tcp: one stream",
         path,
@@ -175,8 +166,8 @@ async function measureStream({ relay, agent, origin, publicPort }: Bench): Promi
         "direct MB/s": Math.round(direct),
         "tunnel MB/s": Math.round(tunneled),
         ratio: formatPercent(tunneled / direct),
-        "relay ms/GB": cost(relay.pid, before[0]),
-        "agent ms/GB": cost(agent.pid ?? 0, before[1]),
+        "relay ms/GB": perGB(relayMs),
+        "agent ms/GB": perGB(agentMs),
       });
     }
   }

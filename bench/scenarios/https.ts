@@ -13,7 +13,7 @@ import {
   visitByHttp2,
   type Visit,
 } from "../bodies.ts";
-import { getCpuMs, listServerProcesses } from "../processes.ts";
+import { listServerProcesses, startCpuMeter } from "../processes.ts";
 import type { Row } from "../report.ts";
 import { ROUNDS, UNLIMITED_MBPS } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
@@ -130,7 +130,7 @@ async function inTurns<Variant, Result>(
 }
 
 async function measureRequests(frontProxyPid: number, visit: Visit, count: number) {
-  const cpuBefore = getCpuMs(frontProxyPid);
+  const readCpuMs = startCpuMeter([frontProxyPid]);
   const startedAt = performance.now();
   let left = count;
   const sendAll = async (): Promise<void> => {
@@ -140,6 +140,6 @@ async function measureRequests(frontProxyPid: number, visit: Visit, count: numbe
   const seconds = (performance.now() - startedAt) / 1000;
   return {
     "req/s": Math.round(count / seconds),
-    "front proxy's CPU µs": round(((getCpuMs(frontProxyPid) - cpuBefore) * 1000) / count),
+    "front proxy's CPU µs": round((readCpuMs()[0]! * 1000) / count),
   };
 }

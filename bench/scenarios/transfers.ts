@@ -1,6 +1,6 @@
 /**
  * Throughput of large bodies through the tunnel, and the memory of both ends while one side reads slowly. Other tunnels that
- * have been built (`bench/peers/build.ts`) are measured beside it: rathole forwards bytes, frp reads HTTP.
+ * have been built (`bench/peers/build.ts`) are measured in the same run: rathole forwards bytes, frp reads HTTP.
  */
 import { once } from "node:events";
 import { download, MB, measureTransfer, upload, visitByHttp1, type Visit } from "../bodies.ts";

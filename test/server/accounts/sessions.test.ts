@@ -208,7 +208,7 @@ describe("the refresh cookie", () => {
     expect(cookies.size).toBe(5);
   });
 
-  test("stays when it is not valid any more, so that a late answer does not delete that of a new login", async () => {
+  test("stays when it is no longer valid, so that a late answer does not delete that of a new login", async () => {
     const { status, headers } = await refresh("qnt_refresh=anything");
     expect(status).toBe(401);
     expect(headers.getSetCookie()).toEqual([]);

@@ -100,7 +100,7 @@ export interface RegisteredTunnel {
 
 interface Refused {
   refusal: RegistrationRefusal;
-  /** For `duplicate_name`: when the name is free, if it is not in use any more. */
+  /** For `duplicate_name`: when the name is free, if it is no longer in use. */
   freeAt?: Date | null;
   /** Tunnels whose rows caused the refusal and may be stale: their objects have the current status. */
   staleTunnelIds: string[];
@@ -127,7 +127,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   const saved = await saveTunnel(change, actor, permit, request);
   if ("freeAt" in saved) return change.rollback({ ...refuse("duplicate_name"), ...saved });
   const configured = isHttpProtocol(request.protocol)
-    ? await applyHttpSettings(change, actor, saved.tunnel, permit.plan, request)
+    ? await applyHttpSettings(change, actor, { ...permit, ...saved }, request)
     : await applyTcpSettings(change, actor, saved.tunnel, request);
   if (typeof configured === "string" || isPortRefusal(configured))
     return change.rollback(refuse(configured));
@@ -276,8 +276,7 @@ export function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest):
 async function applyHttpSettings(
   change: UnitOfWork,
   actor: OrganizationActor,
-  tunnel: TunnelRow,
-  plan: PlanState | null,
+  { tunnel, plan }: { tunnel: TunnelRow; plan: PlanState | null },
   request: RegistrationRequest,
 ): Promise<TunnelWithRelay | DomainRefusal> {
   if (request.resumeTunnelId === tunnel.id) return { ...tunnel, relayHost: null };
@@ -285,7 +284,9 @@ async function applyHttpSettings(
     const bound = await bindDomainOfAgent(change, actor, request.domain, tunnel.id);
     if (bound !== "bound") return bound;
   }
-  const changed = plan ? await setAgentGates(change, actor, tunnel, plan, request.gates) : tunnel;
+  const changed = plan
+    ? await setAgentGates(change, actor, { tunnel, plan }, request.gates)
+    : tunnel;
   return { ...changed, relayHost: null };
 }
 
