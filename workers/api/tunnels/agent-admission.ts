@@ -133,6 +133,8 @@ async function register(
       tokenNonce: toHex(token.nonce),
       ip: address,
       name,
+      hasRandomName:
+        requested.name === undefined && query.remote_port === undefined && domain === null,
       label,
       projectSlug,
       protocol: query.protocol,

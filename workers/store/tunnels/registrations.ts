@@ -38,6 +38,8 @@ export interface RegistrationRequest {
   tokenNonce: string;
   ip: string;
   name: string;
+  /** The agent wants any name, and neither a certain port nor a domain. */
+  hasRandomName: boolean;
   /** The name with the project's suffix. */
   label: string;
   projectSlug: string;
@@ -246,12 +248,14 @@ function findTtlLimit(
 
 /** @returns the values of the row of a tunnel that an agent serves from now on. */
 export function getServedColumns(
-  { protocol, localPort }: RegistrationRequest,
+  { protocol, localPort, hasRandomName, resumeTunnelId }: RegistrationRequest,
   connectedTokenId: string,
 ) {
   return {
     protocol,
     localPort,
+    // An agent that reconnects asks for the name that it was given.
+    ...(resumeTunnelId === undefined && { hasRandomName }),
     connectedTokenId,
     agentConnected: true,
     lastSeenAt: sql`now()`,
