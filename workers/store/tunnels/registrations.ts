@@ -1,5 +1,5 @@
 /** An agent connects with a token and asks for a name: one transaction finds or creates its tunnel, or refuses. */
-import { and, eq, ne, sql, type SQL } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import { TUNNEL_TTL_MAX_SECONDS } from "../../../protocol/limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
@@ -31,7 +31,7 @@ import { releaseTunnelPort, reserveTunnelPort, type TunnelWithRelay } from "./tc
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { insertTunnel } from "./tunnels.ts";
-import { isStatusStale, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
+import { isOtherServedBy, isStatusStale, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;
@@ -387,15 +387,6 @@ async function findResumeError(
     .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, resumeTunnelId)));
   if (tunnel?.deletedAt) return "tunnel_deleted";
   return tunnel?.status === "expired" ? "tunnel_expired" : null;
-}
-
-/** The tunnels that agents of a token serve, except the one that is registered: they count towards the token's quota. */
-export function isOtherServedBy(tokenId: string, label: string): SQL {
-  return and(
-    eq(tunnels.connectedTokenId, tokenId),
-    eq(tunnels.agentConnected, true),
-    ne(tunnels.subdomain, label),
-  )!;
 }
 
 function getEarlier(a: Date | null, b: Date | null): Date | null {
