@@ -8,6 +8,7 @@ import { writeFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   startRelayProcess,
@@ -104,18 +105,27 @@ async function start(): Promise<Bench> {
 }
 
 /** Resolves with the `ready` event. Starts the command again until then: the API may not know the relay yet. */
-async function startCommand(args: string[]): Promise<{ child: ChildProcess; ready: unknown }> {
+async function startCommand(args: string[]): Promise<{ child: ChildProcess; ready: object }> {
   for (;;) {
     const child = spawn(process.execPath, [join(ROOT, "agent/bin/launch.js"), ...args], {
       stdio: ["ignore", "pipe", "inherit"],
     });
-    const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+    const ready = await readReadyEvent(child.stdout);
     child.stdout.resume();
-    const first = JSON.parse(line) as { event: string };
-    if (first.event === "ready") return { child, ready: first };
+    if (ready !== undefined) return { child, ready };
     await stopChild(child);
     await sleep(200);
   }
+}
+
+/** @returns undefined when the command reports a problem first, or ends. */
+async function readReadyEvent(output: Readable): Promise<object | undefined> {
+  for await (const line of createInterface(output)) {
+    const event = JSON.parse(line) as { event: string };
+    if (event.event === "ready") return event;
+    if (event.event !== "inspect") return undefined;
+  }
+  return undefined;
 }
 
 // ── Small requests ──
