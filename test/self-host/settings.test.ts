@@ -136,7 +136,9 @@ describe("an invalid value prevents the start with a line that names it", () => 
   test("payments without their required settings are reported", () => {
     expect(() => readSettings({ BILLING_MODE: "payments" })).toThrow(/^BILLING_MODE: .*PAYMENTS_/);
     const key = { PAYMENTS_SECRET_KEY: "sk" };
-    expect(() => readSettings(key)).toThrow(/PAYMENTS_PRICE_TEAM_YEARLY: must be set as well, because PAYMENTS_SECRET_KEY is/);
+    expect(() => readSettings(key)).toThrow(
+      /PAYMENTS_PRICE_TEAM_YEARLY: must be set as well, because PAYMENTS_SECRET_KEY is/,
+    );
     const whole = {
       ...key,
       BILLING_MODE: "payments",

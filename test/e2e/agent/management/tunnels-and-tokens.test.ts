@@ -99,7 +99,9 @@ describe("underpass tunnels", () => {
     await world.api.sql("update tunnels set protocol = 'tcp' where id = $1", [id]);
     const { stdout } = await run("tunnels", "show", "managed-private");
     expect(stdout).toContain("URL         private\n");
-    expect(stdout).toContain("Visitors    with a token, through underpass connect managed-private\n");
+    expect(stdout).toContain(
+      "Visitors    with a token, through underpass connect managed-private\n",
+    );
   });
 
   test("stops and starts a tunnel", async () => {
