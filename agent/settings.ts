@@ -21,6 +21,7 @@ const CREDENTIALS_FILE = "credentials.json";
 const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])([:/]|$)/i;
 
 const Credentials = z.object({
+  /** In the order of the logins. */
   servers: z.record(z.string(), z.object({ token: z.base64(), label: z.string() })),
   /** The server of the last login, used when no server is given. */
   defaultServer: z.string().optional(),
@@ -104,10 +105,12 @@ export async function prepareCredentials(): Promise<void> {
 
 /** Stores the token, and makes its server the default. Call `prepareCredentials` first. */
 export async function saveCredential(server: URL, token: Buffer, label: string): Promise<string> {
-  const credentials = await readCredentials();
-  credentials.servers[server.origin] = { token: token.toString("base64"), label };
-  credentials.defaultServer = server.origin;
-  return writeCredentials(credentials);
+  const { [server.origin]: _previous, ...others } = (await readCredentials()).servers;
+  const login = { token: token.toString("base64"), label };
+  return writeCredentials({
+    servers: { ...others, [server.origin]: login },
+    defaultServer: server.origin,
+  });
 }
 
 /** A login that was removed from this machine. */
@@ -117,9 +120,14 @@ interface RemovedLogin {
   label: string;
   /** The servers whose logins are still saved. */
   remaining: string[];
+  /** The one of them that is used when no server is given. */
+  defaultServer: string | undefined;
 }
 
-/** Removes the saved token of a server, which stays valid. @throws SettingsError when there is none. */
+/**
+ * Removes the saved token of a server, which stays valid. The login before it is then the last one.
+ * @throws SettingsError when there is none.
+ */
 export async function removeCredential(server: URL): Promise<RemovedLogin> {
   const { servers, defaultServer } = await readCredentials();
   const { [server.origin]: removed, ...others } = servers;
@@ -131,12 +139,11 @@ export async function removeCredential(server: URL): Promise<RemovedLogin> {
         : `no login for ${server.origin} is saved; name another server with --server: ${saved}`,
     );
   }
+  const remaining = Object.keys(others);
   const isDefault = defaultServer === undefined || defaultServer === server.origin;
-  const path = await writeCredentials({
-    servers: others,
-    ...(isDefault ? {} : { defaultServer }),
-  });
-  return { path, label: removed.label, remaining: Object.keys(others) };
+  const nextDefault = isDefault ? remaining.at(-1) : defaultServer;
+  const path = await writeCredentials({ servers: others, defaultServer: nextDefault });
+  return { path, label: removed.label, remaining, defaultServer: nextDefault };
 }
 
 /** @returns the file's path. */

@@ -28,7 +28,7 @@ const INTRODUCTION = `# Commands
 <!-- Generated from agent/commands/table/ by \`npm run docs\`. -->
 
 \`underpass help <command>\` prints the same texts. Each option is written \`--name value\` or \`--name=value\`, or set in the
-environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. There, line breaks or commas separate the values of a list
+environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. In the environment, line breaks or commas separate the values of a list
 (of \`--header\`, whose values may contain commas, only line breaks), \`1\` sets a flag, and an empty value sets nothing. The
 command line takes precedence. So \`tunnels\`, \`tokens\` and \`logs\` use the first of these that is set: the option
 \`--token-file\`, \`UNDERPASS_ACCESS_TOKEN\`, \`UNDERPASS_TOKEN_FILE\`, \`UNDERPASS_TOKEN\`, the last login. Other commands do
@@ -38,8 +38,8 @@ A command ends with the exit code 0 when it is done, with 1 when it failed, its 
 server rejected it, and with 2 when its arguments, or a file that they name, are invalid. One that runs until it is stopped,
 such as \`http\` and \`logs\`, also ends with 0 when it was stopped with Ctrl+C. A terminal that is closed, and the end of the
 program that reads the output, stop it as Ctrl+C does: open requests finish first. Another command that is interrupted before it
-is done, such as \`login\`, was not successful: a shell reports the exit code 130. After Ctrl+C, it reports 130 for \`npx\`, too, even
-though the command ended with 0, where \`/bin/sh\` is dash (Debian, Ubuntu): npm ends itself with the signal.`;
+is done, such as \`login\`, was not successful: a shell reports the exit code 130. With \`npx\`, a shell reports 130 after any Ctrl+C where
+\`/bin/sh\` is dash (Debian, Ubuntu), because npm then ends itself with the signal.`;
 
 function formatCommand(command: Command, path: string): string[] {
   const help = stripVTControlCharacters(formatCommandHelp(command, path)).trimEnd();

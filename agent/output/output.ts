@@ -161,7 +161,8 @@ const TUNNEL_ADVICE: Advice = {
   duplicate_name: "Choose another name with --subdomain or --url, or stop the other agent.",
   forbidden: "Use a name that the token allows, or a token without restrictions: underpass login",
   quota_exceeded: "Stop another tunnel of this token first.",
-  replaced: "One agent at a time serves a name, unless each is started with: underpass http --pool",
+  replaced:
+    "Only one agent serves a tunnel at a time. Agents can share an HTTP tunnel: start each with --pool",
   tunnel_deleted: "Run the command again to make a new tunnel.",
   tunnel_expired:
     "Run the command again to make a new tunnel. Its --ttl, or else the plan, decides when it expires.",

@@ -107,10 +107,8 @@ export function readConnectionLimits(
         "raise the limit (ulimit -n)",
     );
   }
-  const limits = getConnectionLimits(descriptors);
-  const total = overrides.total ?? limits.total;
-  const perSource = hasProxy ? Infinity : (overrides.perSource ?? limits.perSource);
-  return { total, perSource };
+  const { total, perSource } = getConnectionLimits(descriptors, overrides);
+  return { total, perSource: hasProxy ? Infinity : perSource };
 }
 
 /** Node.js has raised the limit of this process to the highest allowed one, and child processes inherit it. */

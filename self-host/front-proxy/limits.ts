@@ -78,9 +78,16 @@ export interface ConnectionLimits {
   perSource: number;
 }
 
-/** @param descriptors how many files and connections one process may have open. */
-export function getConnectionLimits(descriptors: number): ConnectionLimits {
+/**
+ * @param descriptors how many files and connections one process may have open.
+ * @param overrides limits that the operator has set.
+ */
+export function getConnectionLimits(
+  descriptors: number,
+  overrides: Partial<ConnectionLimits>,
+): ConnectionLimits {
   const affordable = Math.floor((descriptors - OTHER_DESCRIPTORS) / DESCRIPTORS_PER_CONNECTION);
-  const total = Math.min(CONNECTIONS_MAX, affordable);
-  return { total, perSource: Math.max(SOURCE_CONNECTIONS_MIN, Math.floor(total * SOURCE_PART)) };
+  const total = overrides.total ?? Math.min(CONNECTIONS_MAX, affordable);
+  const share = Math.max(SOURCE_CONNECTIONS_MIN, Math.floor(total * SOURCE_PART));
+  return { total, perSource: overrides.perSource ?? share };
 }

@@ -170,10 +170,10 @@ export function checkSettingGroups(settings: CheckedSettings, context: z.Refinem
   const refuse = (name: string, message: string) =>
     context.addIssue({ code: "custom", path: [name], message });
   for (const names of SETTING_GROUPS) {
-    const missing = names.filter((name) => settings[name] === undefined);
-    if (missing.length === names.length) continue;
-    for (const name of missing) {
-      refuse(name, `must be set as well: ${names.join(", ")} must be set together`);
+    const given = names.find((name) => settings[name] !== undefined);
+    if (given === undefined) continue;
+    for (const name of names) {
+      if (settings[name] === undefined) refuse(name, `must be set as well, because ${given} is`);
     }
   }
   const { BILLING_MODE: mode, HOSTED: hosted, PAYMENTS_SECRET_KEY: key } = settings;

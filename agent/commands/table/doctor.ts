@@ -9,6 +9,7 @@ export const DOCTOR = {
   examples: [
     ["underpass doctor", "the settings, the network and the token"],
     ["underpass doctor 3000", "also the local server on port 3000"],
+    ["underpass doctor unix:/run/app.sock", "also one that listens on a Unix socket"],
   ],
   options: {
     ...API_OPTIONS,

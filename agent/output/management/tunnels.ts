@@ -45,8 +45,12 @@ export function formatTunnelRow(tunnel: Tunnel): string[] {
 }
 
 /** The URL of a TCP tunnel without a public port leads nowhere. */
-export function formatUrl({ publicUrl, protocol, publicPort }: Tunnel): string {
-  return protocol === "tcp" && publicPort === null ? "private" : publicUrl;
+export function formatUrl(tunnel: Tunnel): string {
+  return isPrivate(tunnel) ? "private" : tunnel.publicUrl;
+}
+
+function isPrivate({ protocol, publicPort }: Tunnel): boolean {
+  return protocol === "tcp" && publicPort === null;
 }
 
 /** One line for each property, and one for each agent. */
@@ -100,6 +104,7 @@ function listGates(tunnel: Tunnel): string[] {
   const { allowedCidrs, authEnabled, edgeAuthEnabled, maintenance, policyActions } = tunnel;
   return [
     maintenance ? "maintenance page" : [],
+    isPrivate(tunnel) ? `with a token, through underpass connect ${tunnel.subdomain}` : [],
     allowedCidrs === null ? [] : `from ${allowedCidrs.join(" ")}`,
     authEnabled ? "with a password" : [],
     edgeAuthEnabled ? "who sign in" : [],

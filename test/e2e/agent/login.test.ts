@@ -182,7 +182,11 @@ test("logout removes the login of one server, and says that its token stays vali
   expect(removed.stdout).toContain(`Removed the login for ${second} from ${path}.`);
   expect(removed.stdout).toContain("Its token laptop stays valid until you revoke it");
   expect(removed.stdout).toContain(`The logins for these servers are still saved: ${first}.`);
-  expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ servers: { [first]: login } });
+  expect(removed.stdout).toContain(`Without --server, commands use ${first}.`);
+  expect(JSON.parse(await readFile(path, "utf8"))).toEqual({
+    servers: { [first]: login },
+    defaultServer: first,
+  });
 
   const unknown = await runToEnd(["logout", "--server", second], { env });
   expect([unknown.code, unknown.stderr]).toEqual([

@@ -94,6 +94,16 @@ describe("underpass tunnels", () => {
     expect(stdout).toMatch(/^Visitors +everyone$/m);
   });
 
+  test("says how clients reach a tunnel without a public port", async () => {
+    const { id } = await reserve("managed-private");
+    await world.api.sql("update tunnels set protocol = 'tcp' where id = $1", [id]);
+    const { stdout } = await run("tunnels", "show", "managed-private");
+    expect(stdout).toContain("URL         private\n");
+    expect(stdout).toContain(
+      "Visitors    with a token, through underpass connect managed-private\n",
+    );
+  });
+
   test("stops and starts a tunnel", async () => {
     const site = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
     await once(site, "listening");

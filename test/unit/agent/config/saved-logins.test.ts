@@ -1,0 +1,40 @@
+/** Which server commands use when none is given. */
+import { beforeEach, expect, test, vi } from "vitest";
+import { findServer, removeCredential, saveCredential } from "../../../../agent/settings.ts";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+
+const [first, second, third] = ["a", "b", "c"].map((name) => new URL(`https://${name}.test`)) as [
+  URL,
+  URL,
+  URL,
+];
+
+beforeEach(async () => {
+  const home = await createTemporaryDir();
+  await mkdir(join(home, "underpass"));
+  vi.stubEnv("XDG_CONFIG_HOME", home);
+  return () => vi.unstubAllEnvs();
+});
+
+test("after a logout it is the server of the login before, in the order of the latest logins", async () => {
+  for (const server of [first, second, third, first]) {
+    await saveCredential(server, Buffer.from("token"), "laptop");
+  }
+  const used = [];
+  for (const _ of [1, 2, 3]) {
+    const server = await findServer(undefined);
+    used.push(server.host);
+    await removeCredential(server);
+  }
+  expect(used).toEqual(["a.test", "c.test", "b.test"]);
+  expect((await findServer(undefined)).href).toBe("http://localhost:8787/");
+});
+
+test("a logout from another server does not change it", async () => {
+  for (const server of [first, second])
+    await saveCredential(server, Buffer.from("token"), "laptop");
+  await removeCredential(first);
+  expect(await findServer(undefined)).toEqual(second);
+});
