@@ -162,7 +162,7 @@ const TUNNEL_ADVICE: Advice = {
   forbidden: "Use a name that the token allows, or a token without restrictions: underpass login",
   quota_exceeded: "Stop another tunnel of this token first.",
   replaced:
-    "Only one agent serves a tunnel at a time. Agents can share an HTTP tunnel: start each with --pool",
+    "Only one agent serves a tunnel at a time. Agents that share an HTTP tunnel need --pool.",
   tunnel_deleted: "Run the command again to make a new tunnel.",
   tunnel_expired:
     "Run the command again to make a new tunnel. Its --ttl, or else the plan, decides when it expires.",

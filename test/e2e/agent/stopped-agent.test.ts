@@ -153,6 +153,6 @@ test("it ends with 1 when another agent takes the name over, and says how both c
   expect(await first.exit).toBe(1);
   expect(first.stderr).toBe(
     "underpass: replaced: a newer agent with the same token took over\n" +
-      "Only one agent serves a tunnel at a time. Agents can share an HTTP tunnel: start each with --pool\n",
+      "Only one agent serves a tunnel at a time. Agents that share an HTTP tunnel need --pool.\n",
   );
 });
