@@ -27,7 +27,7 @@ export const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 export const UPGRADE =
   "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
 export const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const ACKNOWLEDGEMENT_KEY = "key-of-the-acknowledgements";
+const CONNECTION_KEY = "key-of-the-connection";
 /** All visitors are one source, which may hold half. */
 const MESSAGES_MAX_BYTES = 2_000;
 
@@ -75,7 +75,7 @@ export class FrontProxyStage {
         relay: join(dir, "relay.sock"),
       },
       cfBlobField: CF_BLOB_FIELD,
-      connectionKey: ACKNOWLEDGEMENT_KEY,
+      connectionKey: CONNECTION_KEY,
       apiHosts: new Set([API_HOST]),
       idleMaxMs: IDLE_MAX_MS,
       metrics: new FrontProxyMetrics(),
