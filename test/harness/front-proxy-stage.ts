@@ -18,7 +18,7 @@ import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { ConnectionEnd } from "./connection-end.ts";
 import { createTemporaryDir } from "./directories.ts";
-import { FrameEnd } from "./formats/http2-frames.ts";
+import { FrameEnd, type StartOptions } from "./formats/http2-frames.ts";
 import { WAIT_OPTIONS } from "./timeouts.ts";
 
 export const CF_BLOB_FIELD = "own: field\r\n";
@@ -186,10 +186,10 @@ export class FrontProxyStage {
   }
 
   /** The same for one whose frames the test writes. */
-  async visitWithFrames(): Promise<FrameEnd> {
+  async visitWithFrames(options?: StartOptions): Promise<FrameEnd> {
     const visitor = new FrameEnd(connect(this.http2Port, "127.0.0.1"));
     this.#visitors.push(visitor);
-    await visitor.start();
+    await visitor.start(options);
     return visitor;
   }
 

@@ -74,6 +74,11 @@ function formatString(text: string): Buffer {
   return Buffer.concat([Buffer.from([...length, rest]), bytes]);
 }
 
+export interface StartOptions {
+  /** Whether the settings of the other end take effect. Default: yes. */
+  acknowledges?: boolean;
+}
+
 export class FrameEnd {
   readonly frames: Frame[] = [];
   isClosed = false;
@@ -87,12 +92,12 @@ export class FrameEnd {
     socket.on("error", () => undefined);
   }
 
-  /** Sends the preface and the settings. @param settings the payload. */
-  async start(settings?: Uint8Array): Promise<void> {
+  /** Sends the preface and the settings. */
+  async start({ acknowledges = true }: StartOptions = {}): Promise<void> {
     this.socket.write(PREFACE);
-    this.send(TYPE.settings, 0, 0, settings);
+    this.send(TYPE.settings, 0, 0);
     await this.waitFor(({ type, flags }) => type === TYPE.settings && flags === ACK);
-    this.send(TYPE.settings, ACK, 0);
+    if (acknowledges) this.send(TYPE.settings, ACK, 0);
   }
 
   send(type: number, flags: number, stream: number, payload?: Uint8Array): void {
