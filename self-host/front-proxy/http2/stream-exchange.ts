@@ -8,7 +8,7 @@ import { toInformationalHeaders, toResponseFields } from "./response-head.ts";
 
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 /** What a frame that waits costs besides its data, also if that is a single byte. */
-const FRAME_OVERHEAD_BYTES = 256;
+const FRAME_OVERHEAD_BYTES = 512;
 const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 
@@ -80,7 +80,7 @@ export class StreamExchange {
         this.#closeSoon();
         return false;
       }
-      return push(chunk);
+      return push(chunk && copyIfSmall(chunk));
     };
     stream.pause();
     stream.on("data", (data: Buffer) => {
@@ -189,6 +189,14 @@ export class StreamExchange {
     stream.destroy(stream.closed ? undefined : new Error("the stream was reset"));
     this.#options.reservation.clear();
   }
+}
+
+/** A frame is part of what was read from the socket at once, which remains in memory as long as any part of it. */
+function copyIfSmall(data: Buffer): Buffer {
+  if (data.length > data.buffer.byteLength / 2) return data;
+  const copy = Buffer.allocUnsafeSlow(data.length);
+  data.copy(copy);
+  return copy;
 }
 
 function formatChunk(data: Buffer): Buffer {

@@ -13,6 +13,8 @@ export const TYPE = {
   goaway: 7,
   windowUpdate: 8,
   continuation: 9,
+  /** Which everyone ignores (RFC 9113 §5.5). */
+  unknown: 0x20,
 } as const;
 export const END_STREAM = 0x1;
 export const ACK = 0x1;
@@ -120,6 +122,12 @@ export class FrameEnd {
     const frame = this.frames.find(isWanted);
     if (!frame) throw new Error("the connection was closed");
     return frame;
+  }
+
+  /** Resolves when everything that was sent was read. */
+  async ping(): Promise<void> {
+    this.send(TYPE.ping, 0, 0, Buffer.alloc(8));
+    await this.waitFor(({ type, flags }) => type === TYPE.ping && flags === ACK);
   }
 
   /** @returns the error code with which a stream was reset, or, for stream 0, the session was closed. */

@@ -1,5 +1,7 @@
 /** What a hostile visitor can send with HTTP/2, frame by frame. */
 import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { MINUTE_MS } from "../../../../../shared/time.ts";
 import {
@@ -34,6 +36,8 @@ import { WAIT_OPTIONS } from "../../../../harness/timeouts.ts";
 
 /** Of `SETTINGS_INITIAL_WINDOW_SIZE` (RFC 9113 §6.5.2), with the value 0. */
 const NO_WINDOW = Buffer.from([0, 4, 0, 0, 0, 0]);
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 let stage: FrontProxyStage;
 
 beforeAll(async () => {
@@ -44,6 +48,12 @@ afterEach(() => stage.clear());
 
 function waitForHead(visitor: FrameEnd, stream: number) {
   return visitor.waitFor(({ type, stream: id }) => type === TYPE.headers && id === stream);
+}
+
+/** @returns the bytes of all buffers that are still in use. */
+function measureBuffers(): number {
+  collectGarbage();
+  return process.memoryUsage().arrayBuffers;
 }
 
 /** Another request of the same session is answered. */
@@ -238,18 +248,40 @@ test.each([
   },
 );
 
-test("bodies in tiny frames that wait are bounded", async () => {
+/** Other requests keep workerd busy, so that bodies wait. @returns a function that ends this. */
+async function makeBusy(): Promise<() => void> {
   const probe = Promise.withResolvers<void>();
   stage.probe = () => probe.promise;
   for (let index = 0; index < IN_FLIGHT_MAX; index += 1) (await stage.visit()).send(GET_TEXT);
   await stage.server(IN_FLIGHT_MAX - 1);
+  return probe.resolve;
+}
+
+test("bodies in tiny frames that wait are bounded", async () => {
+  const endBusyTime = await makeBusy();
   const visitor = await stage.visitWithFrames();
   visitor.request(1, { ":method": "POST" }, 0);
   const frame = formatFrame(TYPE.data, 0, 1, Buffer.from("x"));
-  const frames = Array.from({ length: UNREAD_BODIES_MAX_BYTES / 256 }, () => frame);
+  const frames = Array.from({ length: UNREAD_BODIES_MAX_BYTES / 512 }, () => frame);
   visitor.socket.write(Buffer.concat(frames));
   expect(await visitor.waitForError(1)).toBe(ERROR.enhanceYourCalm);
-  probe.resolve();
+  endBusyTime();
+});
+
+test("tiny frames that wait do not keep in memory what has arrived together with them", async () => {
+  const endBusyTime = await makeBusy();
+  const visitor = await stage.visitWithFrames();
+  visitor.request(1, { ":method": "POST" }, 0);
+  const tiny = formatFrame(TYPE.data, 0, 1, Buffer.from("x"));
+  const ignored = formatFrame(TYPE.unknown, 0, 0, Buffer.alloc(16_000));
+  const bytes = Buffer.concat([tiny, ignored, ignored, ignored]);
+  const before = measureBuffers();
+  for (let index = 0; index < 1_000; index += 1)
+    await new Promise((resolve) => visitor.socket.write(bytes, resolve));
+  await visitor.ping();
+  expect(measureBuffers() - before).toBeLessThan(8 * 1024 * 1024);
+  expect(visitor.frames.some(({ type }) => type === TYPE.reset)).toBe(false);
+  endBusyTime();
 });
 
 test("a visitor who lets nothing be sent is reset after a while, and until then the server is not read from", async () => {
