@@ -18,6 +18,11 @@ export const PROXY_IDLE_MAX_MS = 150_000;
 export const UPSTREAM_IDLE_MAX_MS = 3_000;
 /** A request's body may pause for this long. */
 export const BODY_PAUSE_MAX_MS = MINUTE_MS;
+/**
+ * When a request was answered without its body being read, workerd reads up to this much of it. If there is more, it closes the
+ * connection, and the next request would be lost with it.
+ */
+export const DISCARDED_BODY_MAX_BYTES = 64 * 1024;
 /** How long a visitor may leave sent bytes unread. */
 export const UNREAD_MAX_MS = 5 * MINUTE_MS;
 /**

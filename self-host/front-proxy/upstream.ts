@@ -24,7 +24,7 @@ export function findDestination(
 export interface UpstreamEvents {
   /** Called with the bytes that arrive. @returns whether more may be read; if not, `resume` goes on. */
   onReceive: (bytes: Uint8Array) => boolean;
-  /** Called when the forwarded bytes have left. */
+  /** Called when the forwarded bytes have left, or need not leave any more. */
   onWritten: () => void;
   /** The other end has closed the connection, or it failed. It is opened again for the next bytes. */
   onEnd: () => void;
@@ -36,6 +36,8 @@ export class UpstreamConnection {
   readonly #events: UpstreamEvents;
   #destination: Destination = "tunnel";
   #socket: Socket | undefined;
+  /** The previous one, while the other end still reads from it. */
+  #released: Socket | undefined;
 
   constructor(upstreams: Upstreams, events: UpstreamEvents) {
     this.#upstreams = upstreams;
@@ -53,7 +55,7 @@ export class UpstreamConnection {
 
   /** Whether the other end has taken everything that was forwarded. */
   get isFlushed(): boolean {
-    return this.#socket === undefined || this.#socket.writableLength === 0;
+    return !this.#socket?.writableLength && !this.#released?.writableLength;
   }
 
   /** What is forwarded from now on goes there. */
@@ -78,10 +80,19 @@ export class UpstreamConnection {
     this.#socket?.end();
   }
 
+  /** Another one is opened for the next request. What was forwarded on this one still arrives at the other end. */
+  release(): void {
+    this.#released?.destroy();
+    this.#released = this.#socket;
+    this.#socket = undefined;
+  }
+
   /** Ends it completely, so that nothing more of it arrives. */
   close(): void {
     this.#socket?.destroy();
+    this.#released?.destroy();
     this.#socket = undefined;
+    this.#released = undefined;
   }
 
   /** Gives it away, while it is open. */
@@ -97,13 +108,19 @@ export class UpstreamConnection {
     // The relay ends a connection with a visitor that is gone, also while the agent is still sending.
     if (this.#destination !== "relay") readAfterFailedWrites(socket, Infinity);
     const handleEnd = (): void => {
-      if (socket !== this.#socket) return;
-      this.close();
-      this.#events.onEnd();
+      const isReleased = socket === this.#released;
+      if (!isReleased && socket !== this.#socket) return;
+      if (isReleased) this.#released = undefined;
+      else this.#socket = undefined;
+      socket.destroy();
+      if (isReleased) this.#events.onWritten();
+      else this.#events.onEnd();
     };
     socket.on("error", () => undefined);
     socket.once("end", handleEnd).once("close", handleEnd);
-    setReceiver(socket, (bytes) => socket === this.#socket && this.#events.onReceive(bytes));
+    setReceiver(socket, (bytes) =>
+      socket === this.#socket ? this.#events.onReceive(bytes) : socket === this.#released,
+    );
     return socket.resume();
   }
 }

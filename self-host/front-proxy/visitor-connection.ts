@@ -9,6 +9,7 @@ import { CLOSED, HEAD, LAST, QUEUED, RESPONSE, UPGRADED, type Phase } from "./co
 import { HeadBuffer } from "./http1/head-buffer.ts";
 import {
   BODY_PAUSE_MAX_MS,
+  DISCARDED_BODY_MAX_BYTES,
   FIRST_HEAD_MAX_MS,
   HELD_MAX_MS,
   LINGER_MAX_MS,
@@ -63,6 +64,8 @@ export class VisitorConnection {
   #webSocketLimits: WebSocketLimits | undefined;
   #isUpgrade = false;
   #isLastRequest = false;
+  /** Whether workerd may close the connection after it has answered the last request. */
+  #hasLargeBody = false;
   #requests = 0;
   /** When bytes arrived last, from either side. */
   #activeAtMs = Date.now();
@@ -208,6 +211,7 @@ export class VisitorConnection {
     this.#requests += 1;
     this.#isUpgrade = head.isUpgrade;
     this.#isLastRequest = head.isLast && !head.isUpgrade;
+    this.#hasLargeBody = head.body === "chunked" || head.body > DISCARDED_BODY_MAX_BYTES;
     this.#sendHead(head);
     if (head.body === 0) this.#endRequest();
     else this.#phase = { kind: "body", body: new RequestBody(head.body) };
@@ -245,6 +249,7 @@ export class VisitorConnection {
   }
 
   #awaitRequest(): void {
+    if (this.#hasLargeBody) this.#upstream.release();
     this.#phase = HEAD;
     this.#idleSinceMs = Date.now();
   }

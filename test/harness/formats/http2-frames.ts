@@ -126,8 +126,10 @@ export class FrameEnd {
 
   /** Resolves when everything that was sent was read. */
   async ping(): Promise<void> {
+    const isAnswer = ({ type, flags }: Frame) => type === TYPE.ping && flags === ACK;
+    const answers = this.frames.filter(isAnswer).length;
     this.send(TYPE.ping, 0, 0, Buffer.alloc(8));
-    await this.waitFor(({ type, flags }) => type === TYPE.ping && flags === ACK);
+    await this.waitFor(() => this.frames.filter(isAnswer).length > answers);
   }
 
   /** @returns the error code with which a stream was reset, or, for stream 0, the session was closed. */
