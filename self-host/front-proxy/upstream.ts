@@ -58,7 +58,7 @@ export class UpstreamConnection {
     return !this.#socket?.writableLength && !this.#released?.writableLength;
   }
 
-  /** What is forwarded from now on goes there. */
+  /** Requests from now on go there. */
   select(destination: Destination): void {
     if (destination !== this.#destination) this.close();
     this.#destination = destination;
@@ -80,7 +80,7 @@ export class UpstreamConnection {
     this.#socket?.end();
   }
 
-  /** Another one is opened for the next request. What was forwarded on this one still arrives at the other end. */
+  /** Another one is opened for the next request. The rest of the last one still arrives at the other end. */
   release(): void {
     this.#released?.destroy();
     this.#released = this.#socket;

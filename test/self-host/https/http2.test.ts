@@ -128,7 +128,7 @@ test("one session serves several tunnels and the API, as browsers use it for all
   ]);
 });
 
-test("as many uploads at the same time as a session may have all find room, also while nobody reads them", async () => {
+test("as many uploads at the same time as a session may have all find room, also while the local server reads none of them", async () => {
   await openSession();
   const arrived = Promise.withResolvers<void>();
   respond = (incoming, response) => {

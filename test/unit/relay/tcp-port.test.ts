@@ -57,7 +57,7 @@ test("data connections that were reset or ended are not used for a visitor", asy
   dead.resetAndDestroy();
   const ended = await tunnel.openDataConnection();
   ended.end();
-  // By then the relay has noticed the reset too, which arrived before.
+  // The relay has noticed the reset too, which arrived before.
   expect(await waitForEnd(ended)).toBeNull();
   const visitor = await tunnel.visit();
   visitor.write("x");
