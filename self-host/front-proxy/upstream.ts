@@ -71,8 +71,10 @@ export class UpstreamConnection {
     socket.uncork();
   }
 
+  /** Reads on. The bytes that `onReceive` has got are not needed any more. */
   resume(): void {
     this.#socket?.resume();
+    this.#released?.resume();
   }
 
   /** Nothing more is forwarded on it, and the rest of its response still arrives. */

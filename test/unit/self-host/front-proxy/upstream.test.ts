@@ -65,14 +65,18 @@ test("a released connection whose other end closes it is not waited for any more
   onTestFinished(() => void server.close());
   await once(server, "listening");
   const accepted = once(server, "connection");
-  const events = { onReceive: () => true, onWritten: vi.fn(), onEnd: vi.fn() };
+  // As long as the visitor has not read the response, nothing more is read.
+  const events = { onReceive: vi.fn(() => false), onWritten: vi.fn(), onEnd: vi.fn() };
   const upstream = new UpstreamConnection(
     { apiHosts: new Set(), upstreamPaths: { tunnel: path, api: path } },
     events,
   );
   upstream.forward([Buffer.alloc(10_000_000)]);
   const [socket] = (await accepted) as [Socket];
+  socket.write(OK);
+  await vi.waitUntil(() => events.onReceive.mock.calls.length > 0, WAIT_OPTIONS);
   upstream.release();
+  upstream.resume();
   expect([upstream.isOpen, upstream.isFlushed]).toEqual([false, false]);
   socket.destroy();
   await vi.waitUntil(() => upstream.isFlushed, WAIT_OPTIONS);
