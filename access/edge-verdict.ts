@@ -4,13 +4,13 @@ import type { Gates } from "./gates.ts";
 import type { Refusal } from "./refusal.ts";
 
 /**
- * In a request from the edge: the policy tag of the gates that it authorized by and, if it refuses the request,
+ * In a request from the edge: the gates tag of the gates that it authorized by and, if it refuses the request,
  * the refusal. Visitors can send this header, but they cannot know the tag.
  */
 export const EDGE_VERDICT_HEADER = "underpass-judged";
 
-export function formatEdgeVerdict({ policyTag }: Gates, refusal: Refusal | null): string {
-  return refusal === null ? policyTag : `${policyTag} ${JSON.stringify(refusal)}`;
+export function formatEdgeVerdict({ gatesTag }: Gates, refusal: Refusal | null): string {
+  return refusal === null ? gatesTag : `${gatesTag} ${JSON.stringify(refusal)}`;
 }
 
 /** @returns null when the edge admitted the request, undefined when it did not authorize by these gates. */
@@ -19,13 +19,13 @@ export function parseEdgeVerdict(
   gates: Gates,
 ): Refusal | null | undefined {
   if (edgeVerdict === null || !hasGatesTag(edgeVerdict, gates)) return undefined;
-  const refusal = edgeVerdict.slice(gates.policyTag.length);
+  const refusal = edgeVerdict.slice(gates.gatesTag.length);
   return refusal === "" ? null : (JSON.parse(refusal) as Refusal);
 }
 
 /** Whether the edge authorized by these gates. */
-export function hasGatesTag(edgeVerdict: string | null, { policyTag }: Gates): boolean {
+export function hasGatesTag(edgeVerdict: string | null, { gatesTag }: Gates): boolean {
   return (
-    edgeVerdict !== null && equalInConstantTime(edgeVerdict.slice(0, policyTag.length), policyTag)
+    edgeVerdict !== null && equalInConstantTime(edgeVerdict.slice(0, gatesTag.length), gatesTag)
   );
 }

@@ -10,10 +10,10 @@ import type { BasicAuth, AccessSettings } from "./settings.ts";
 
 export interface Gates {
   /**
-   * A nonce that changes with the policy. The edge returns it with its verdict, so that the object accepts only
+   * A nonce that changes with the gates. The edge returns it with its verdict, so that the object accepts only
    * verdicts under the current gates. Visitors cannot know it.
    */
-  policyTag: string;
+  gatesTag: string;
   /** Absent when an earlier version wrote the header. */
   allowedCidrs?: string[] | null;
   /** The tunnel's subdomain, which browsers show when they ask for its password. */
@@ -24,14 +24,14 @@ export interface Gates {
   identity: IdentityGate | null;
 }
 
-export function createPolicyTag(): string {
+export function createGatesTag(): string {
   return crypto.randomUUID();
 }
 
 /** @returns null when no gate is set. */
 export function buildGates(
   settings: AccessSettings,
-  policyTag: string,
+  gatesTag: string,
   { deny, jwt }: Pick<PolicyEffects, "deny" | "jwt"> = compilePolicy(settings.policy),
 ): Gates | null {
   const { realm, basicAuth, identityGate: identity, allowedCidrs } = settings;
@@ -41,7 +41,7 @@ export function buildGates(
     allowedCidrs !== null ||
     deny.length > 0 ||
     jwt !== null;
-  return hasGate ? { policyTag, allowedCidrs, realm, basicAuth, identity, deny, jwt } : null;
+  return hasGate ? { gatesTag, allowedCidrs, realm, basicAuth, identity, deny, jwt } : null;
 }
 
 /** Without a slow gate, the object authorizes faster than it would verify the edge's verdict. */
@@ -71,9 +71,9 @@ const GATES_HEADER_MAX_CHARS = 96 * 1024;
 /** Gates that are too long for a header are sent as null: then only the object authorizes. */
 export function formatGates(gates: Gates | null): string {
   if (gates === null) return "null";
-  const { policyTag, ...others } = gates;
+  const { gatesTag, ...others } = gates;
   // Header values are ASCII; JSON escapes stand for all other characters.
-  const text = JSON.stringify({ [TAG_FIELD]: policyTag, ...others }).replace(
+  const text = JSON.stringify({ [TAG_FIELD]: gatesTag, ...others }).replace(
     /[^ -~]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
@@ -82,11 +82,11 @@ export function formatGates(gates: Gates | null): string {
 
 /** @param text a header that a tunnel's object wrote. */
 export function parseGates(text: string): Gates | null {
-  const fields = JSON.parse(text) as (Omit<Gates, "policyTag"> & { [TAG_FIELD]: string }) | null;
+  const fields = JSON.parse(text) as (Omit<Gates, "gatesTag"> & { [TAG_FIELD]: string }) | null;
   if (fields === null) return null;
-  const { [TAG_FIELD]: policyTag, ...others } = fields;
-  return { policyTag, ...others };
+  const { [TAG_FIELD]: gatesTag, ...others } = fields;
+  return { gatesTag, ...others };
 }
 
-/** The name of the policy tag in the header, which isolates of earlier versions read, too. */
+/** The name of the gates tag in the header, which isolates of earlier versions read, too. */
 const TAG_FIELD = "seal";

@@ -7,7 +7,7 @@ import { RATE_WINDOW_MS } from "../protocol/limits.ts";
 
 /** Addresses with a count of their own in one minute; further ones share a count. */
 export const RATE_WINDOW_MAX_ADDRESSES = 50_000;
-/** The counts are saved in this many parts, of which only the changed ones are written. */
+/** The counts are saved in this many parts. Only changed parts are written. */
 const RATE_WINDOW_PARTS = 64;
 
 /** One saved part of the counts. */

@@ -9,7 +9,7 @@ import type { EventEmitter } from "node:events";
 import { findServerEndpoint, type ServerEndpoint } from "./server-access.ts";
 import { findToken, type FoundToken } from "./settings.ts";
 import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
-import { asTypeError, parseExposeOptions } from "./library/parse-expose-options.ts";
+import { asTypeError, parseExposeOptions, toTypeError } from "./library/parse-expose-options.ts";
 import { HttpTunnel } from "./tunnel/http-tunnel.ts";
 import { RejectionError } from "./rejection-error.ts";
 
@@ -21,7 +21,7 @@ export type Rejected = Rejection;
 
 /**
  * Gives a local server, or a function, a public URL. Resolves when visitors can use the URL; for a stopped tunnel, not before
- * it is started. While the server can't be reached it tries again, without an end and with one process warning.
+ * it is started. While the server can't be reached it keeps trying, and emits one process warning.
  *
  *     const tunnel = await expose({ port: 3000, subdomain: "shop" });
  *     tunnel.events.on("request", ({ method, path, status }) => console.log(method, path, status));
@@ -70,9 +70,7 @@ async function getServerEndpoint({ server, caFile }: ExposeOptions): Promise<Ser
   try {
     return await findServerEndpoint({ server, "ca-file": caFile });
   } catch (error) {
-    return asTypeError(() => {
-      throw error;
-    });
+    throw toTypeError(error);
   }
 }
 

@@ -9,7 +9,7 @@ import { RejectionError } from "./rejection-error.ts";
 
 /** The API did not answer, which has a `cause`, or asked to try again later. */
 export class RetryableError extends Error {
-  override name = "Unreachable";
+  override name = "RetryableError";
 }
 
 export interface CallOptions {
@@ -19,7 +19,7 @@ export interface CallOptions {
   waitMs?: number;
 }
 
-/** Of a capability token. The API's own message is for programs that send another kind of bearer token too. */
+/** For a capability token. The API's own message is also for programs that send other kinds of bearer tokens. */
 export const TOKEN_NOT_ACCEPTED =
   "the server does not accept this machine's token: it was revoked or has expired";
 

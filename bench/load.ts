@@ -1,10 +1,12 @@
 /**
  * A load generator in a process of its own. It writes fixed bytes and only looks for the end of a response, so that it uses
  * little CPU itself. In a closed loop each connection sends its next request when the last response is complete. In an open
- * loop requests are due at a fixed rate, and the latency of each counts from when it was due, also when no connection was
+ * loop requests are due at a fixed rate, and the latency of each counts from when it was due, even when no connection was
  * free: a stall of the server delays all requests that are due during it, as it does for independent visitors.
  */
 import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { summarizeLatencies, type Latencies } from "./statistics.ts";
 
 export interface LoadPlan {
   port: number;
@@ -20,14 +22,8 @@ export interface LoadPlan {
   requestsPerSecond?: number;
 }
 
-export interface LoadResult {
+export interface LoadResult extends Latencies {
   requestsPerSecond: number;
-  /** In milliseconds. */
-  p50: number;
-  p90: number;
-  p99: number;
-  p999: number;
-  max: number;
   errors: number;
 }
 
@@ -96,17 +92,10 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
     ? runClosedLoop(connections, endsAt, record)
     : runOpenLoop(connections, { startedAt, endsAt }, plan.requestsPerSecond, record));
   for (const connection of connections) connection.close();
-  latencies.sort((a, b) => a - b);
-  const percentile = (part: number): number =>
-    latencies[Math.floor(latencies.length * part)] ?? NaN;
   return {
     requestsPerSecond: latencies.length / plan.seconds,
-    p50: percentile(0.5),
-    p90: percentile(0.9),
-    p99: percentile(0.99),
-    p999: percentile(0.999),
-    max: latencies.at(-1) ?? NaN,
     errors,
+    ...summarizeLatencies(latencies),
   };
 }
 
@@ -128,7 +117,7 @@ async function runClosedLoop(
     };
     sendNext();
   }
-  await waitUntil(endsAt);
+  await sleep(endsAt - performance.now());
 }
 
 /** Resolves when every request that was due has been answered, or when five more seconds have passed. */
@@ -154,7 +143,7 @@ async function runOpenLoop(
     const dueAt = startedAt + (dueCount * 1000) / requestsPerSecond;
     if (dueAt >= endsAt) break;
     if (dueAt > performance.now()) {
-      await wait(1);
+      await sleep(1);
       continue;
     }
     dueCount += 1;
@@ -163,7 +152,7 @@ async function runOpenLoop(
     if (connection) send(connection, dueAt);
     else queue.push(dueAt);
   }
-  while (free.length < connections.length && performance.now() < endsAt + 5_000) await wait(10);
+  while (free.length < connections.length && performance.now() < endsAt + 5_000) await sleep(10);
   // A request that was never answered counts as an error, and as late as the loop has waited for it.
   for (let missing = connections.length - free.length + queue.length; missing > 0; missing--)
     record(endsAt - 1, false);
@@ -180,14 +169,6 @@ function getResponseLength(bytes: Buffer): number {
 
 function isOk(bytes: Buffer): boolean {
   return bytes.toString("latin1", 9, 12) === "200";
-}
-
-function waitUntil(atMs: number): Promise<void> {
-  return wait(atMs - performance.now());
-}
-
-function wait(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 process.once("message", (plan) => {

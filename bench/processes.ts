@@ -73,6 +73,12 @@ export function getCpuMs(pid: number): number {
   }
 }
 
+/** @returns a function that returns the CPU time of each process since this call, in milliseconds. */
+export function startCpuMeter(pids: readonly number[]): () => number[] {
+  const before = pids.map(getCpuMs);
+  return () => pids.map((pid, i) => getCpuMs(pid) - before[i]!);
+}
+
 /** Resident memory in MiB; NaN on systems without /proc. */
 export function getResidentMiB(pid: number): number {
   try {

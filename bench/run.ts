@@ -17,26 +17,28 @@ import { benchConnections } from "./scenarios/connections.ts";
 import { benchDashboard } from "./scenarios/dashboard.ts";
 import { benchEnumeration } from "./scenarios/enumeration.ts";
 import { benchGates } from "./scenarios/gates.ts";
+import { benchHttps } from "./scenarios/https.ts";
 import { benchMany, buildOptionsForMany } from "./scenarios/many.ts";
 import { benchRelayTcp } from "./relay/tcp.ts";
 import { benchRelayUdp } from "./relay/udp.ts";
 import { printRows, saveRows, type Row } from "./report.ts";
 import { benchRequests } from "./scenarios/requests.ts";
+import type { BenchOptions } from "./settings.ts";
 import { startStack, type BenchStack } from "./stack.ts";
 import { buildSimulationRows } from "./simulation/simulation-rows.ts";
 import { benchTails } from "./scenarios/tails.ts";
 import { benchTransfers } from "./scenarios/transfers.ts";
 import { benchWatching } from "./scenarios/watching.ts";
 
-const BENCHMARKS: Record<
-  string,
-  (stack: BenchStack, seconds: number, tunnels: number) => Promise<Row[]>
-> = {
+type Benchmark = (stack: BenchStack, options: BenchOptions) => Promise<Row[]>;
+
+const BENCHMARKS: Record<string, Benchmark> = {
   requests: benchRequests,
   tails: benchTails,
   gates: benchGates,
   captures: benchCaptures,
   transfers: benchTransfers,
+  https: benchHttps,
   bandwidth: benchBandwidth,
   api: benchApi,
   many: benchMany,
@@ -48,7 +50,7 @@ const BENCHMARKS: Record<
   "sharded-agreement": benchShardedAgreement,
   abuse: benchAbuse,
   agent: benchAgent,
-  relay: async (_stack, seconds) => [
+  relay: async (_stack, { seconds }) => [
     ...(await benchRelayTcp(seconds)),
     ...(await benchRelayUdp(seconds)),
   ],
@@ -57,17 +59,16 @@ const BENCHMARKS: Record<
 const { values, positionals } = parseArgs({
   options: {
     seconds: { type: "string", default: "5" },
-    /** Used by the benchmarks `many` and `connections`. */
     tunnels: { type: "string", default: "1000" },
   },
   allowPositionals: true,
 });
-const tunnels = Number(values.tunnels);
+const options = { seconds: Number(values.seconds), tunnels: Number(values.tunnels) };
 
-/** Options of the server, where a benchmark needs others than the default ones. */
-const OPTIONS: Record<string, ServerOptions> = {
+/** Settings of the server, where a benchmark needs others than the default ones. */
+const SERVER_OPTIONS: Record<string, ServerOptions> = {
   abuse: { env: { AUTH_RATE_LIMIT: "on" } },
-  many: buildOptionsForMany(tunnels),
+  many: buildOptionsForMany(options.tunnels),
 };
 
 const names = positionals.length > 0 ? positionals : Object.keys(BENCHMARKS);
@@ -82,9 +83,9 @@ for (const name of names) {
   const benchmark = BENCHMARKS[name];
   if (!benchmark)
     throw new Error(`unknown benchmark ${name}: choose from ${Object.keys(BENCHMARKS).join(", ")}`);
-  const stack = await startStack(OPTIONS[name]);
+  const stack = await startStack(SERVER_OPTIONS[name]);
   try {
-    const measured = await benchmark(stack, Number(values.seconds), tunnels);
+    const measured = await benchmark(stack, options);
     printRows(measured);
     rows.push(...measured);
   } finally {

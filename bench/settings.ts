@@ -1,5 +1,13 @@
 /** Settings that several benchmarks share. */
 
+/** Options of `npm run bench`. */
+export interface BenchOptions {
+  /** How long each measurement lasts. */
+  seconds: number;
+  /** Used by the benchmarks `many` and `connections`. */
+  tunnels: number;
+}
+
 /** Seconds of load before the measurement starts. */
 export const WARM_UP_SECONDS = 1;
 /** How often each variant is measured, in turns, so that other work on the machine affects all of them alike. */

@@ -17,7 +17,7 @@ import { mountSmallDisk, type SmallDisk } from "./faults/small-disk.ts";
 import { History } from "./history.ts";
 import { runPolicyWriter, runWriter } from "./load/api-writers.ts";
 import { runTcpStreams, runWebSockets } from "./load/conversations.ts";
-import type { LoadContext, LoadSize } from "./load/load.ts";
+import type { LoadContext, LoadSize, LoadTargets } from "./load/load.ts";
 import { runTransfers, runVisitor } from "./load/visitors.ts";
 import { System } from "./system.ts";
 
@@ -69,13 +69,7 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
   const ending = new AbortController();
   let ids = 0;
   const context: LoadContext = {
-    targets: {
-      visitorPort: system.proxies.get("visitors")!.port,
-      streamPort: system.proxies.get("streams")?.port,
-      hosts: new Map(system.httpTunnels.map((name) => [name, system.getHost(name)])),
-      owner: system.owner,
-      policyTunnelId: system.tunnelIds.get(system.httpTunnels[0]!)!,
-    },
+    targets: getLoadTargets(system),
     history,
     random,
     signal: ending.signal,
@@ -99,14 +93,25 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
     ...checkConversations(history),
     checkPolicies(history, system.httpTunnels[0]!),
     await checkStoredWrites(system, history),
-    await checkCounters(history, system.owner, getHttpTunnelIds(system)),
+    ...(await checkCounters(history, system.owner, getHttpTunnelIds(system))),
     ...recovery,
     ...(await checkProcesses(system, before)),
   ];
   await system.stop();
-  checks.push(await checkNoProcessLeft([dataDir, ...system.processMarks]));
+  checks.push(...(await checkNoProcessLeft([dataDir, ...system.processMarks])));
   await history.close();
   return { history, checks };
+}
+
+function getLoadTargets(system: System): LoadTargets {
+  const { proxies, httpTunnels, owner, tunnelIds } = system;
+  return {
+    visitorPort: proxies.get("visitors")!.port,
+    streamPort: proxies.get("streams")?.port,
+    hosts: new Map(httpTunnels.map((name) => [name, system.getHost(name)])),
+    owner,
+    policyTunnelId: tunnelIds.get(httpTunnels[0]!)!,
+  };
 }
 
 async function rejectWhenAborted(signal?: AbortSignal): Promise<void> {

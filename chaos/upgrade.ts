@@ -12,7 +12,7 @@ import { createRandom } from "../test/harness/random.ts";
 import { startServer, type TestServer } from "../test/harness/server/server.ts";
 import { SupervisedAgent } from "./agent.ts";
 import { toCheckResult, type CheckResult } from "./checks/check.ts";
-import { checkRequests } from "./checks/requests.ts";
+import { checkRequests, describeRequest } from "./checks/requests.ts";
 import type { ExperimentResult } from "./experiment.ts";
 import { startFaultProxy } from "./faults/fault-proxy.ts";
 import { History, type RequestEntry } from "./history.ts";
@@ -125,8 +125,6 @@ function compareAttempts(results: RequestEntry[][], swap: Swap): CheckResult[] {
   const failures = results.flat().filter(({ outcome }) => outcome !== "complete");
   const isInFlight = ({ startedAtMs, endedAtMs }: RequestEntry) =>
     endedAtMs >= swap.startedAtMs && startedAtMs <= swap.endedAtMs;
-  const describe = ({ id, kind, outcome, status, detail = "" }: RequestEntry) =>
-    `${kind} ${id}: ${outcome} ${status} ${detail}`;
   const last = results.map((attempts) => attempts.at(-1)!);
   const unanswered = last.filter(({ outcome }) => outcome !== "complete" && outcome !== "refused");
   const repeated = results.filter(({ length }) => length > 1).length;
@@ -134,12 +132,12 @@ function compareAttempts(results: RequestEntry[][], swap: Swap): CheckResult[] {
   return [
     toCheckResult(
       "no request failed but those in flight at the swap",
-      failures.filter((entry) => !isInFlight(entry)).map(describe),
+      failures.filter((entry) => !isInFlight(entry)).map(describeRequest),
       `${results.length} requests`,
     ),
     toCheckResult(
       "those in flight were answered, with an error or after being repeated",
-      unanswered.map(describe),
+      unanswered.map(describeRequest),
       `${refused} errors, ${repeated} repeated`,
     ),
   ];

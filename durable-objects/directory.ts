@@ -46,7 +46,7 @@ export class Directory extends DurableObject<ObjectBindings> {
 
   /**
    * Called after a change is committed. A version that is not newer than the stored one changes nothing. Returns when
-   * no isolate remembers any more that the host had no tunnel: then visitors reach the tunnel.
+   * no isolate remembers that the host had no tunnel: then visitors reach the tunnel.
    */
   async publishRoute(host: string, route: Route): Promise<void> {
     this.#storeRoute(host, route);

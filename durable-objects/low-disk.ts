@@ -1,14 +1,14 @@
 /**
- * What objects do while the disk of a self-hosted server is almost full: they store no more than they hold already, because a
- * full disk would stop PostgreSQL, and the service for everyone with it. SQLite's log of an object (`-wal`) grows to 4 MiB even
+ * Limits what objects store while the disk of a self-hosted server is almost full: no more than they hold already, because a
+ * full disk would stop PostgreSQL, and with it the service for everyone. SQLite's log of an object (`-wal`) grows to 4 MiB even
  * while the object replaces what it stores. So they store nothing at all once they have used half of the server's reserve. The
- * server reports both again and again (`ObjectsControl`). On Cloudflare nothing does.
+ * server reports both states repeatedly (`ObjectsControl`). On Cloudflare there are no such reports.
  */
 import { SECOND_MS } from "../shared/time.ts";
 
-/** How long a report holds. The server repeats it more often. */
+/** How long a report is valid. The server repeats it more often. */
 const REPORT_HOLDS_MS = 10 * SECOND_MS;
-/** So much any object may store, so that a new tunnel has captures, too. */
+/** Any object may store this much, so that even a new tunnel has captures. */
 export const LOW_DISK_MIN_BYTES = 256 * 1024;
 
 /** One for each isolate: its objects share the disk. */

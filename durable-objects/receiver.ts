@@ -20,7 +20,7 @@ import { MINUTE_MS } from "../shared/time.ts";
 
 /** Deliveries to one receiver: this burst, and then one each `DELIVERY_REFILL_MS`. A large one counts as several. */
 export const DELIVERY_BURST = 1_200;
-/** Of headers and bodies, 75 MiB are written to the disk at once, and then 1.25 MiB a second. */
+/** A delivery costs a token for each unit of its size: at most 75 MiB are written at once, and then 1.25 MiB a second. */
 export const DELIVERY_UNIT_BYTES = 64 * 1024;
 const DELIVERY_REFILL_MS = 50;
 /** Bodies and headers stored by one receiver. Only acknowledged deliveries are removed to make room. */

@@ -111,7 +111,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     this.#parts.agents.onShardCountChanged();
   }
 
-  /** Also for a tunnel that no agent has connected to. */
+  /** Works for a tunnel that no agent has connected to yet, too. */
   scheduleExpiry(tunnelId: string, atMs: number): void {
     if (this.#parts.lifetime.isRetired) return;
     this.#parts.reports.setTunnelId(tunnelId);
@@ -209,7 +209,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   // ── Called by workers: captures and reports ──
 
-  /** Also by the first object, on the others. */
+  /** The first object calls it on the others, too. */
   listAgents(): Promise<AgentState[]> {
     return listAgentStates(this.#parts.agents, this.#shards);
   }
@@ -263,18 +263,18 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   // ── Called by other objects ──
 
-  /** By a relay: the totals of one association. The same totals again change nothing. */
+  /** Called by a relay with the totals of one association. The same totals again change nothing. */
   addRelayedUsage(usage: AssociationUsage): void {
     this.#parts.reports.setTunnelId(usage.tunnelId);
     this.#parts.reports.addRelayedUsage(usage);
   }
 
-  /** By the organization. */
+  /** Called by the organization. */
   getPresence(): Presence | null {
     return this.#parts.presence.getAndMarkReported();
   }
 
-  /** By the organization. */
+  /** Called by the organization. */
   async setWatchStatus(status: WatchStatus): Promise<void> {
     this.#parts.feed.setWatchStatus(status);
     await this.#shards.forOthers((it) => it.setWatchStatus(status));
@@ -313,7 +313,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
       if (link) this.#onAgentConnected(attachment.tokenNonce);
       return;
     }
-    // An agent that was replaced has no link any more: its messages are ignored.
+    // An agent that was replaced no longer has a link: its messages are ignored.
     const link = agents.findLink(socket);
     if (link && !link.receive(message)) agents.rejectMessage(socket, "unreadable frame");
   }

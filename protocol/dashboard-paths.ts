@@ -1,6 +1,6 @@
 /**
  * The paths of the dashboard's pages. Some are also routes of the API: a browser that opens such a path gets the page, and
- * every other client the API's response, also one that sends `Authorization`. `:id` stands for any one segment.
+ * every other client, including one that sends `Authorization`, gets the API's response. `:id` stands for any one segment.
  */
 export const DASHBOARD_PATHS = [
   "/",

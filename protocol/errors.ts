@@ -18,7 +18,7 @@ export const STATUS_BY_CODE = {
   slow_down: 400,
   access_denied: 400,
   unauthorized: 401,
-  /** The session is valid, but its user must prove again who they are (RFC 9470). */
+  /** The session is valid, but its user must confirm their identity again (RFC 9470). */
   reauthentication_required: 401,
   upgrade_required: 402,
   billing_not_configured: 402,

@@ -76,7 +76,7 @@ export function toLabel(name: string, projectSlug: string): string {
   return projectSlug === DEFAULT_PROJECT_SLUG ? name : `${name}-${projectSlug}`;
 }
 
-/** A token's pattern: a label in which `*` matches any number of characters, also none. */
+/** A token's pattern: a label in which `*` matches any number of characters, including none. */
 export const SUBDOMAIN_WILDCARD = /^[a-z0-9*](?:[a-z0-9*-]{0,61}[a-z0-9*])?$/;
 
 /**

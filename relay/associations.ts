@@ -36,13 +36,13 @@ export interface Agent extends AgentConnection {
 }
 
 /** Why an agent can't have the port. */
-export interface Refusal {
+export interface AgentRefusal {
   refused: CloseName;
   message: string;
 }
 
 /** The agent asks for a ticket for the new port: the API may have signed this one before it knew this relay's range. */
-const PORT_CHANGED: Refusal = {
+const PORT_CHANGED: AgentRefusal = {
   refused: "server_changed",
   message: "the public port changes, because the relay's range of ports has changed",
 };
@@ -129,7 +129,7 @@ export class Associations {
   }
 
   /** Gives an agent its port. It replaces the agent that serves the port, unless that one's generation is higher. */
-  async open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
+  async open(ticket: RelayTicket, agent: Agent): Promise<Association | AgentRefusal> {
     const port = toPortKey(ticket);
     const earlier = this.#changes.get(port);
     const change = Promise.resolve(earlier).then(() => this.#open(ticket, agent));
@@ -142,7 +142,7 @@ export class Associations {
   }
 
   /** @returns null when the ticket is accepted. */
-  renew(association: Association, ticket: RelayTicket): Refusal | null {
+  renew(association: Association, ticket: RelayTicket): AgentRefusal | null {
     const current = association.ticket;
     if (ticket.kind !== current.kind || ticket.sub !== current.sub) {
       return { refused: "protocol_error", message: "the ticket is for another tunnel or network" };
@@ -225,7 +225,7 @@ export class Associations {
 
   // ── Private ──
 
-  async #open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
+  async #open(ticket: RelayTicket, agent: Agent): Promise<Association | AgentRefusal> {
     const { settings, revocations, log } = this.#options;
     const key = toPortKey(ticket);
     if (this.#isClosed) return { refused: "going_away", message: "the relay is stopping" };
@@ -320,7 +320,7 @@ export class Associations {
     agent.close(name, message);
   }
 
-  /** @returns false when the association does not have its port any more. */
+  /** @returns false when the association no longer has its port. */
   #remove(association: Association): boolean {
     const key = toPortKey(association.ticket);
     if (this.#byPort.get(key)?.association !== association) return false;

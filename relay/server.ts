@@ -48,13 +48,13 @@ export interface RelayServerOptions extends ControlOptions {
 
 /** Limits of what strangers, who have no ticket, can hold. */
 interface RelayServerLimits {
-  /** All connections to the port, of which one source gets at most half; further ones are closed at once. */
+  /** All connections to the port. One source gets at most half of them; further ones are closed at once. */
   maxConnections: number;
   /** How long a connection may take to send the head of a request. */
   headersMaxMs: number;
   /** How often that is checked. */
   headersCheckMs: number;
-  /** Agents whose ticket is being verified, of which one source gets at most half; further ones get 503. */
+  /** Agents whose ticket is being verified. One source gets at most half of them; further ones get 503. */
   maxPendingUpgrades: number;
 }
 

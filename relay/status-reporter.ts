@@ -22,6 +22,7 @@ export class StatusReporter {
   readonly #networks = new Map<string, ReportEntry<NetworkStatus>>();
   /** By source. */
   readonly #tunnels = new Map<string, ReportEntry<AssociationUsage>>();
+  #mustSend = false;
   readonly #ended = new Map<string, { usage: AssociationUsage; endedAtMs: number }>();
 
   /** An association ended: its network is offline, its totals are the last ones. @param now milliseconds. */
@@ -41,18 +42,16 @@ export class StatusReporter {
     }
   }
 
-  /** After a reconnect: the API has no status of this run yet. */
-  resetSent(): void {
+  /** After a hello: the API has no status of this connection yet, so the next one is complete, and sent even if it is empty. */
+  reset(): void {
+    this.#mustSend = true;
     for (const reported of [...this.#networks.values(), ...this.#tunnels.values()]) {
       reported.text = "";
     }
   }
 
-  /**
-   * @param isFirst after a hello: at least one message is returned, even without changes.
-   * @returns messages with the changes since the last call.
-   */
-  collect(associations: Iterable<Association>, now: number, isFirst = false): RelayStatus[] {
+  /** @returns messages with the changes since the last call. @param now milliseconds. */
+  collect(associations: Iterable<Association>, now: number): RelayStatus[] {
     const networks: NetworkStatus[] = [];
     const tunnels: AssociationUsage[] = [];
     const live = new Set<string>();
@@ -62,15 +61,15 @@ export class StatusReporter {
       if (status) {
         live.add(status.networkId);
         const text = JSON.stringify({ ...status, lastSeenAtMs: 0 });
-        if (hasChanged(this.#networks, status.networkId, status, text, now)) networks.push(status);
+        const entry = { item: status, text, sentAtMs: now };
+        if (update(this.#networks, status.networkId, entry, NETWORK_STATUS_MAX_AGE_MS)) {
+          networks.push(status);
+        }
       }
       const usage = association.getUsage?.();
       if (usage) {
         liveSources.add(usage.source);
-        const text = JSON.stringify(usage);
-        if (hasChanged(this.#tunnels, usage.source, usage, text, now, Infinity)) {
-          tunnels.push(usage);
-        }
+        if (this.#updateUsage(usage, now)) tunnels.push(usage);
       }
     }
     for (const [id, reported] of this.#networks) {
@@ -79,45 +78,51 @@ export class StatusReporter {
       networks.push(reported.item);
     }
     for (const [source, { usage, endedAtMs }] of this.#ended) {
-      const text = JSON.stringify(usage);
-      if (hasChanged(this.#tunnels, source, usage, text, now, Infinity)) tunnels.push(usage);
+      if (this.#updateUsage(usage, now)) tunnels.push(usage);
       liveSources.add(source);
       if (now - endedAtMs > ENDED_USAGE_RETENTION_MS) this.#ended.delete(source);
     }
     for (const source of this.#tunnels.keys()) {
       if (!liveSources.has(source)) this.#tunnels.delete(source);
     }
-    return toMessages(networks, tunnels, isFirst);
+    const messages = toMessages(networks, tunnels);
+    if (messages.length === 0 && this.#mustSend) messages.push(createStatus());
+    this.#mustSend = false;
+    return messages;
+  }
+
+  #updateUsage(usage: AssociationUsage, now: number): boolean {
+    const entry = { item: usage, text: JSON.stringify(usage), sentAtMs: now };
+    return update(this.#tunnels, usage.source, entry, Infinity);
   }
 }
 
-function hasChanged<Item>(
+/** @returns whether the entry must be sent: it has changed, or was sent `maxAgeMs` ago. */
+function update<Item>(
   reported: Map<string, ReportEntry<Item>>,
   key: string,
-  item: Item,
-  text: string,
-  now: number,
-  maxAgeMs = NETWORK_STATUS_MAX_AGE_MS,
+  entry: ReportEntry<Item>,
+  maxAgeMs: number,
 ): boolean {
   const earlier = reported.get(key);
-  if (earlier?.text === text && now - earlier.sentAtMs < maxAgeMs) return false;
-  reported.set(key, { item, text, sentAtMs: now });
+  if (earlier?.text === entry.text && entry.sentAtMs - earlier.sentAtMs < maxAgeMs) return false;
+  reported.set(key, entry);
   return true;
 }
 
-function toMessages(
-  networks: NetworkStatus[],
-  tunnels: AssociationUsage[],
-  isFirst: boolean,
-): RelayStatus[] {
+function createStatus(): RelayStatus {
+  return { type: "status", networks: [], tunnels: [] };
+}
+
+function toMessages(networks: NetworkStatus[], tunnels: AssociationUsage[]): RelayStatus[] {
   const messages: RelayStatus[] = [];
-  let message: RelayStatus = { type: "status", networks: [], tunnels: [] };
+  let message = createStatus();
   let bytes = 0;
   const add = (item: object, push: (message: RelayStatus) => void) => {
     const length = JSON.stringify(item).length;
     if (bytes > 0 && bytes + length > LINK_STATUS_MAX_BYTES) {
       messages.push(message);
-      message = { type: "status", networks: [], tunnels: [] };
+      message = createStatus();
       bytes = 0;
     }
     push(message);
@@ -125,6 +130,6 @@ function toMessages(
   };
   for (const network of networks) add(network, (to) => to.networks.push(network));
   for (const usage of tunnels) add(usage, (to) => to.tunnels.push(usage));
-  if (bytes > 0 || isFirst) messages.push(message);
+  if (bytes > 0) messages.push(message);
   return messages;
 }

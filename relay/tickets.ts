@@ -51,7 +51,7 @@ export class TicketVerifier {
     let ticket = await this.#check(text, graceMs);
     if (ticket === "unknown_key" && this.#fetchedAtMs < now) {
       // It may be signed with a new key, so it is only refused with a key set newer than this call.
-      await this.#refresh(true);
+      await this.#refresh("wait");
       ticket = await this.#check(text, graceMs);
       if (ticket === "unknown_key" && this.#fetchedAtMs < now) {
         throw new KeysUnavailableError("the API's keys could not be fetched");
@@ -87,14 +87,14 @@ export class TicketVerifier {
 
   /**
    * Never rejects: without a response the keys stay as they are.
-   * @param mayWait if the keys were just fetched, waits until they may be fetched again, once for all callers.
+   * @param ifRecent if the keys were just fetched: whether to wait until they may be fetched again, once for all callers.
    */
-  async #refresh(mayWait = false): Promise<void> {
+  async #refresh(ifRecent: "skip" | "wait" = "skip"): Promise<void> {
     const options = this.#options;
     if (this.#fetching) return this.#fetching;
     const minMs = this.#keys ? JWKS_REFETCH_MIN_MS : JWKS_FIRST_FETCH_MIN_MS;
     const waitMs = this.#fetchStartedAtMs + minMs - options.now();
-    if (waitMs > 0 && !mayWait) return;
+    if (waitMs > 0 && ifRecent === "skip") return;
     this.#fetching = sleep(Math.max(0, waitMs), undefined, { ref: false })
       .then(() => {
         this.#fetchStartedAtMs = options.now();

@@ -12,7 +12,7 @@ import type { Log } from "./log.ts";
 /** Captures and deliveries write less than a tenth of the reserve in this time. */
 const CHECK_INTERVAL_MS = SECOND_MS;
 const RESERVE_MAX_BYTES = 1024 ** 3;
-/** Of a small disk, unless the operator sets the reserve. */
+/** The reserve's share of a small disk, unless the operator sets the reserve. */
 const RESERVE_SHARE = 1 / 20;
 /** Above the reserve by this factor, there is enough space again. */
 const RECOVERED_FACTOR = 1.1;
@@ -24,7 +24,6 @@ export interface DiskSpace {
 }
 
 export interface DiskWatchOptions {
-  /** Of the disk. */
   readSpace: () => Promise<DiskSpace>;
   /** undefined: a share of the disk. 0: the disk may become full. */
   reserveBytes: number | undefined;

@@ -9,7 +9,7 @@ export async function createPrivateDirectory(path: string): Promise<void> {
   await chmod(path, 0o700);
 }
 
-/** A reader gets the old content or the new, also after a crash. Other users can read neither. */
+/** A reader gets the old content or the new, even after a crash. Other users can read neither. */
 export async function writePrivateFile(path: string, content: string): Promise<void> {
   const fresh = `${path}.${process.pid}.new`;
   await writeFile(fresh, content, { mode: 0o600, flush: true });

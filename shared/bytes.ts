@@ -55,8 +55,8 @@ export function toBase64Url(bytes: Uint8Array): string {
 }
 
 /**
- * base64url (RFC 4648 §5) without padding, and with unused bits of zero: each value has one spelling. For tokens, of which
- * a second spelling would pass as another token.
+ * base64url (RFC 4648 §5) without padding, and with unused bits of zero: each value has one spelling. It is for
+ * tokens: a second spelling of a token would pass as another token.
  *
  * @returns null for anything else.
  */
@@ -97,7 +97,7 @@ type MaybeTransferable = ArrayBuffer & { transfer?: (bytes: number) => ArrayBuff
 
 /**
  * Frees the memory of the whole buffer that this is a view of, at once where the runtime can. Garbage collectors free it
- * much later, because they hardly count what is outside of their heap. No other view of the buffer may be used any more.
+ * much later, because they hardly count what is outside of their heap. No other view of the buffer may be used afterwards.
  */
 export function freeBytes({ buffer }: Uint8Array<ArrayBuffer>): void {
   (buffer as MaybeTransferable).transfer?.(0);

@@ -26,7 +26,7 @@ export function replaceHeaderValues(
   for (let at = 0; at < lines.length; at += 2) lines[at + 1] = replace(lines[at]!, lines[at + 1]!);
 }
 
-/** @param contentType the value of a `Content-Type`, of which case does not matter (RFC 9110 §8.3.1). */
+/** @param contentType the value of a `Content-Type`, in any case (RFC 9110 §8.3.1). */
 export function isEventStream(contentType: string): boolean {
   return /^\s*text\/event-stream\s*(?:;|$)/i.test(contentType);
 }

@@ -84,7 +84,7 @@ async function loadKeys(env: AccessBindings): Promise<IssuerKeys> {
       issuer === OWN_ISSUER
         ? env.INTERNAL_API.getAccessTokenJwks()
         : discoverKeys(issuer, (url) => fetchJson(url, { allowHttp }));
-    // Other visitors wait for the same response, also when the first one has disconnected.
+    // Other visitors wait for the same response, even when the first one has disconnected.
     waitUntil(loading.catch(() => undefined));
     return loading;
   }, now);

@@ -22,7 +22,7 @@ const BASIC_CREDENTIALS_MAX_CHARS = 4_096;
 export const PASSWORD_CHECK_INTERVAL_MS = 100;
 /** How often a waiting request checks whether it is its turn. */
 export const PASSWORD_CHECK_POLL_MS = 10;
-/** A request that has not polled for this long has been cancelled. */
+/** A request that has not polled for this long has been canceled. */
 export const PASSWORD_CHECK_ABANDONED_MS = 1_000;
 /** Passwords that wait to be hashed: in an isolate, and for one tunnel. */
 const PASSWORD_CHECKS_MAX = 32;

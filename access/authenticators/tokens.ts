@@ -34,7 +34,7 @@ export const VISITOR_TOKEN_TYPE = "underpass-visitor-token+jwt";
 /** The tunnel that a token must have been minted for, if the rule names no issuer. */
 export interface TokenRecipient {
   tunnelId: string;
-  /** Below the service's own domain, also when the visitor uses a custom domain of the tunnel. */
+  /** Below the service's own domain, even when the visitor uses a custom domain of the tunnel. */
   host: string;
 }
 

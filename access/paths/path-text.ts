@@ -72,7 +72,7 @@ function findEncoded(path: string, at: number): string | undefined {
 }
 
 function decode(encoded: string): string {
-  // A byte that is no ASCII is no UTF-8 by itself: servers that accept it take it for Latin-1.
+  // A single byte above 0x7f is not valid UTF-8: servers that accept it read it as Latin-1.
   if (encoded.length === 3) return String.fromCharCode(parseInt(encoded.slice(1), 16));
   const bytes = Uint8Array.from(encoded.slice(1).split("%"), (hex) => parseInt(hex, 16));
   return utf8.decode(bytes);

@@ -1,4 +1,4 @@
-/** A set of prefixes, of which one walk over a text finds out whether the text begins with any. */
+/** A set of prefixes that finds out in one pass over a text whether the text begins with one of them. */
 
 export class Prefixes {
   /** In the order of their code units, so that those that begin alike are neighbours. None begins with another. */

@@ -10,7 +10,7 @@ export function formatSuggestion(text: string, known: readonly string[]): string
 function findNearest(text: string, known: readonly string[]): string | undefined {
   const distances = known.map((word) => ({ word, distance: getDistance(text, word) }));
   const [nearest, next] = distances.sort((a, b) => a.distance - b.distance);
-  // Of two that are as near, neither is more likely.
+  // When two are equally near, neither is more likely.
   if (!nearest || next?.distance === nearest.distance) return undefined;
   const letters = Math.max(nearest.word.replace(/^-+/, "").length, 3);
   return nearest.distance <= Math.floor(letters / 3) ? nearest.word : undefined;

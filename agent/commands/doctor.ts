@@ -3,7 +3,13 @@ import { startChecks } from "../doctor/doctor.ts";
 import { printReports, printReportsJson } from "../output/doctor.ts";
 import { rejectEmpty, rejectExtraArguments, UsageError } from "../options.ts";
 import { readAuthorities } from "../outgoing/trusted-authorities.ts";
-import { describeInvalidAddress, parseTarget } from "../origin/target.ts";
+import { parseUnixSocket } from "../local-server/unix-socket.ts";
+import {
+  createSocketTarget,
+  describeInvalidAddress,
+  parseTarget,
+  type Target,
+} from "../origin/target.ts";
 import type { Input } from "./command.ts";
 import type { DOCTOR } from "./table/doctor.ts";
 
@@ -11,9 +17,7 @@ export async function run({ values, positionals }: Input<typeof DOCTOR.options>)
   const [targetText, ...extra] = positionals;
   rejectExtraArguments(extra);
   if (targetText !== undefined) rejectEmpty(targetText, "the local port");
-  const target = targetText === undefined ? undefined : parseTarget(targetText);
-  if (target === null)
-    throw new UsageError(describeInvalidAddress(targetText!, "port, host:port or http(s) URL"));
+  const target = targetText === undefined ? undefined : parseLocalServer(targetText);
   const caFile = values["ca-file"];
   const reports = startChecks({
     target,
@@ -23,4 +27,12 @@ export async function run({ values, positionals }: Input<typeof DOCTOR.options>)
   });
   const isBroken = await (values.json ? printReportsJson(reports) : printReports(reports));
   return isBroken ? 1 : 0;
+}
+
+/** @throws UsageError */
+export function parseLocalServer(text: string): Target {
+  const socketPath = parseUnixSocket(text);
+  const target = socketPath === null ? parseTarget(text) : createSocketTarget(socketPath);
+  if (target) return target;
+  throw new UsageError(describeInvalidAddress(text, "port, host:port, http(s) URL or unix:path"));
 }

@@ -7,7 +7,11 @@ import { printJson, printLine } from "../output/output.ts";
 import { findInstructions, type Instructions } from "../service/instructions.ts";
 import { THIS_MACHINE, type Machine } from "../service/machine.ts";
 import { getServiceCommand } from "../service/service-command.ts";
-import { readServiceEnvironment, type ServiceUser } from "../service/service-user.ts";
+import {
+  readServiceEnvironment,
+  type ServiceScope,
+  type ServiceUser,
+} from "../service/service-user.ts";
 import { SystemdService, type ServiceStatus } from "../service/systemd.ts";
 import { findServer, findToken, TOKEN_VARIABLE } from "../settings.ts";
 import { MissingTokenError, SettingsError } from "../settings-error.ts";
@@ -19,12 +23,13 @@ export async function install(
   machine = THIS_MACHINE,
 ): Promise<number> {
   const { values, positionals } = input;
+  const scope = values.system ? "system" : "user";
   rejectExtraArguments(positionals);
   const path = await findConfigFile(values.config);
   const command = getServiceCommand(path);
-  const instructions = findInstructionsFor(values.system, machine, command);
+  const instructions = findInstructionsFor(scope, machine, command);
   const text = await readConfigFile(path);
-  const service = new SystemdService(values.system, machine);
+  const service = new SystemdService(scope, machine);
   if (instructions === null) service.rejectMissingRights("install");
   const user = await service.findUser();
   const environmentFile = service.getEnvironmentFile(user);
@@ -58,18 +63,19 @@ export async function status(
   machine = THIS_MACHINE,
 ): Promise<number> {
   const { values, positionals } = input;
+  const scope = values.system ? "system" : "user";
   rejectExtraArguments(positionals);
-  const instructions = findInstructionsFor(values.system, machine);
+  const instructions = findInstructionsFor(scope, machine);
   if (instructions !== null) {
     throw new SettingsError(
       `the service manager of this system has the service's state; run: ${instructions.status}`,
     );
   }
-  const service = new SystemdService(values.system, machine);
+  const service = new SystemdService(scope, machine);
   const current = await service.readStatus();
   if (values.json) printJson({ ...current, unit: service.unitPath });
   else if (current.isInstalled) for (const line of formatStatus(current, service)) printLine(line);
-  else printLine(await describeMissing("status", values.system, machine));
+  else printLine(await describeMissing("status", scope, machine));
   return current.isActive ? 0 : 1;
 }
 
@@ -78,29 +84,30 @@ export async function uninstall(
   machine = THIS_MACHINE,
 ): Promise<number> {
   const { values, positionals } = input;
+  const scope = values.system ? "system" : "user";
   rejectExtraArguments(positionals);
-  const instructions = findInstructionsFor(values.system, machine);
+  const instructions = findInstructionsFor(scope, machine);
   if (instructions !== null) {
     process.stdout.write(`${instructions.uninstall}\n`);
     return 0;
   }
-  const wasInstalled = await new SystemdService(values.system, machine).uninstall();
+  const wasInstalled = await new SystemdService(scope, machine).uninstall();
   printLine(
     wasInstalled
       ? "The service is stopped and removed."
-      : await describeMissing("uninstall", values.system, machine),
+      : await describeMissing("uninstall", scope, machine),
   );
   return 0;
 }
 
 /** @returns null on systems with systemd, where the agent does all of it. @throws SettingsError */
 function findInstructionsFor(
-  isSystem: boolean,
+  scope: ServiceScope,
   machine: Machine,
   command: string[] = [],
 ): Instructions | null {
   const instructions = findInstructions(command, machine);
-  if (instructions === null || !isSystem) return instructions;
+  if (instructions === null || scope === "user") return instructions;
   throw new SettingsError(
     "--system needs systemd, which this system does not have; run the command without it",
   );
@@ -145,20 +152,22 @@ async function checkToken(
   }
 }
 
+const OWNERS: Record<ServiceScope, string> = { user: "this user", system: "the system" };
+const OPTIONS: Record<ServiceScope, string> = { user: "", system: " --system" };
+
 /** A user's service and that of the system are often mistaken for each other. */
 async function describeMissing(
   action: "status" | "uninstall",
-  isSystem: boolean,
+  scope: ServiceScope,
   machine: Machine,
 ): Promise<string> {
-  const [own, other] = isSystem ? ["the system", "this user"] : ["this user", "the system"];
-  if (await new SystemdService(!isSystem, machine).hasUnit()) {
-    const command = `underpass service ${action}${isSystem ? "" : " --system"}`;
-    return `No service of ${own} is installed, but ${other} has one; run: ${command}`;
+  const other = scope === "system" ? "user" : "system";
+  if (await new SystemdService(other, machine).hasUnit()) {
+    const command = `underpass service ${action}${OPTIONS[other]}`;
+    return `No service of ${OWNERS[scope]} is installed, but ${OWNERS[other]} has one; run: ${command}`;
   }
   if (action === "uninstall") return "No service is installed.";
-  const option = isSystem ? " --system" : "";
-  return `No service is installed; to install it: underpass service install${option}`;
+  return `No service is installed; to install it: underpass service install${OPTIONS[scope]}`;
 }
 
 function formatStatus(current: ServiceStatus, service: SystemdService): string[] {

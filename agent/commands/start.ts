@@ -3,7 +3,6 @@ import { canShowScreen } from "../screen/terminal.ts";
 import { findConfigFile, readConfigFile } from "../config/config-file.ts";
 import { parseConfig, type TunnelEntry } from "../config/parse-config.ts";
 import { buildJsonSchema } from "../config/schema.ts";
-import { getErrorMessage } from "../error-message.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
 import { UsageError, type OptionValues } from "../options.ts";
@@ -15,9 +14,8 @@ import {
   type StartOutput,
 } from "../output/start.ts";
 import { findServerAccess } from "../server-access.ts";
-import { ConfigQueue } from "../start/config-queue.ts";
+import { ConfigReloader } from "../start/config-reloader.ts";
 import { TunnelGroup, type GroupChanges, type GroupConfig } from "../start/tunnel-group.ts";
-import { watchForChanges } from "../start/watch-file.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import type { Input } from "./command.ts";
@@ -50,48 +48,29 @@ export async function run({ values, positionals }: Input<typeof START.options>):
   if (group.inspectUrl !== undefined) output.inspecting(group.inspectUrl);
   const apply = (config: GroupConfig): Promise<GroupChanges> =>
     group.apply({ ...config, entries: config.entries.filter(isSelected) });
-
-  const reportFailure = (error: unknown): void => output.reloadFailed(getErrorMessage(error));
-  /** Undefined when the file could not be read: the next text is new, even if it is the same as before. */
-  let current: string | undefined = text;
-  const readChanged = async (): Promise<string> => {
-    try {
-      return await readConfigFile(path);
-    } catch (error) {
-      current = undefined;
-      throw error;
-    }
-  };
-  const queue = new ConfigQueue(async (config) => output.reloaded(await apply(config), config));
-  const reload = async (isRequested: boolean): Promise<void> => {
-    try {
-      const changed = await readChanged();
-      if (changed === current && !isRequested) return;
-      current = changed;
-      const config = await parseGroupConfig(changed, path, values);
-      output.fileAccepted();
-      // Not awaited: the file may change again while tunnels finish their requests.
-      queue.add(config).catch(reportFailure);
-    } catch (error) {
-      queue.dropWaiting();
-      reportFailure(error);
-    }
-  };
-  const changes = followChanges(path, reload);
+  const reloader = new ConfigReloader({
+    path,
+    text,
+    parse: (changed) => parseGroupConfig(changed, path, values),
+    apply,
+    onAccepted: () => output.fileAccepted(),
+    onReloaded: (changes, config) => output.reloaded(changes, config),
+    onFailed: (reason) => output.reloadFailed(reason),
+  });
   try {
     const stoppable = {
       on: (_: "rejected", listener: (rejection: RejectionError) => void) =>
         group.on("rejected", listener),
       start: async () => void (await apply(first)),
       close: () => group.close(),
-      reload: changes.request,
+      reload: reloader.request,
       get openRequests() {
         return group.openRequests;
       },
     };
     return await runUntilStopped(stoppable, output);
   } finally {
-    changes.end();
+    reloader.end();
     stopInspector();
   }
 }
@@ -125,14 +104,4 @@ function rejectInvalidSelection(entries: TunnelEntry[], isAll: boolean, names: s
   if (!isAll && names.length === 0 && known.length > 1) {
     throw new UsageError(`name the tunnels, or use --all; the file has ${known.join(", ")}`);
   }
-}
-
-/** Calls `reload` when the file may have changed, and when `request` is called; one call at a time. */
-function followChanges(path: string, reload: (isRequested: boolean) => Promise<void>) {
-  let running = Promise.resolve();
-  const enqueue = (isRequested: boolean): void => {
-    running = running.then(() => reload(isRequested));
-  };
-  const end = watchForChanges(path, () => enqueue(false));
-  return { request: () => enqueue(true), end };
 }

@@ -9,8 +9,9 @@ import { printTcpJson, printTcpLines } from "../output/tcp.ts";
 import { ServiceApi } from "../service-api.ts";
 import { getOnlyArgument, rejectEmpty, UsageError, type OptionValues } from "../options.ts";
 import { findServerAccess, type ServerAccess } from "../server-access.ts";
+import { parseUnixSocket } from "../local-server/unix-socket.ts";
 import { describeInvalidAddress, parseTarget } from "../origin/target.ts";
-import { parseTcpTarget } from "../tcp/tcp-target.ts";
+import { createTcpSocketTarget, parseTcpTarget } from "../tcp/tcp-target.ts";
 import { TcpTunnel, type TcpTunnelOptions } from "../tcp/tcp-tunnel.ts";
 import { getSubdomain } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
@@ -45,13 +46,20 @@ export async function run({ values, positionals }: Input<typeof TCP.options>): P
 /** A TCP tunnel as its options describe it, without the access to the server. */
 export type TcpTunnelDefinition = Omit<TcpTunnelOptions, keyof ServerAccess>;
 
-/** @param targetText the local server, as it was typed. @throws UsageError */
+/**
+ * @param targetText the local server, as it was typed.
+ * @param baseDirectory where the path of a Unix socket starts. Default: the current directory.
+ * @throws UsageError
+ */
 export function parseTcpTunnel(
   targetText: string,
   values: OptionValues<typeof TCP_TUNNEL_OPTIONS>,
+  baseDirectory?: string,
 ): TcpTunnelDefinition {
   rejectEmpty(targetText, "the local port");
-  const target = parseTcpTarget(targetText);
+  const socketPath = parseUnixSocket(targetText, baseDirectory);
+  const target =
+    socketPath === null ? parseTcpTarget(targetText) : createTcpSocketTarget(socketPath);
   if (!target) throw new UsageError(describeInvalidTarget(targetText));
   const { private: isPrivate } = values;
   if (isPrivate && values["remote-port"] !== undefined)
@@ -73,5 +81,5 @@ function describeInvalidTarget(text: string): string {
   // A name alone: other commands have a default port for it.
   if (/^[a-z0-9.-]*[a-z][a-z0-9.-]*$/i.test(text))
     return `${text} has no port; use host:port, for example ${text}:5432`;
-  return describeInvalidAddress(text, "port or host:port");
+  return describeInvalidAddress(text, "port, host:port or unix:path");
 }

@@ -27,7 +27,7 @@ import type { VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./table/vpn.ts";
 
 /** ISO/IEC 18004 requires four; scanners accept two, and a terminal has few lines. */
 const QR_BORDER_MODULES = 2;
-/** The light modules are drawn, so the code must be bright on dark, whatever the terminal's own colours are. */
+/** The light modules are drawn, so the code must be bright on dark, whatever the terminal's own colors are. */
 const QR_COLORS: ("whiteBright" | "bgBlack")[] = ["whiteBright", "bgBlack"];
 
 /** Generates a device's keys, adds the device with its public key, and prints the configuration. */
@@ -71,7 +71,7 @@ export async function addDevice({
 
 function describeNamesakes(devices: readonly Device[]): string {
   const [{ name }] = devices as [Device];
-  return `${devices.length === 1 ? "another device is" : "other devices are"} called ${name} too (${formatDevices(devices)}); remove it by its address if it is not used any more`;
+  return `${devices.length === 1 ? "another device is" : "other devices are"} called ${name} too (${formatDevices(devices)}); remove it by its address if it is no longer used`;
 }
 
 /** `10.88.0.2, id 0193…` of each device. */
@@ -124,14 +124,14 @@ function describeNextStep({ name, relay }: PrivateNetwork, device: Device): stri
   ];
 }
 
-/** @param isColored sets the colours, so that scanners can read the code on light terminals too. */
+/** @param isColored sets the colors, so that scanners can read the code on light terminals too. */
 export function renderQr(text: string, isColored: boolean): string {
   const code = renderUnicodeCompact(text, { ecc: "L", border: QR_BORDER_MODULES });
   if (!isColored) return code;
   return (
     code
       .split("\n")
-      // Without these colours the code may be unreadable: NO_COLOR does not apply.
+      // Without these colors the code may be unreadable: NO_COLOR does not apply.
       .map((line) => styleText(QR_COLORS, line, { validateStream: false }))
       .join("\n")
   );

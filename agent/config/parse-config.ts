@@ -83,7 +83,7 @@ async function parseTunnel(
   const { values, errors } = await parseValues(specs, fields, directory);
   try {
     const entry: TunnelEntry = isTcp
-      ? { name, fields, protocol: "tcp", definition: parseTcpTunnel(local, values) }
+      ? { name, fields, protocol: "tcp", definition: parseTcpTunnel(local, values, directory) }
       : { name, fields, protocol: "http", definition: parseHttpTunnel(local, values, directory) };
     return errors.length === 0 ? entry : { errors };
   } catch (error) {

@@ -35,7 +35,9 @@ const notMapping = { error: "must have options, each on a line of its own" };
 
 const HttpTunnelFields = z.strictObject(
   {
-    local: Text.describe("the local server: a port, host:port or URL; or a file or directory"),
+    local: Text.describe(
+      "the local server: a port, host:port, URL or unix:path; or a file or directory",
+    ),
     protocol: z.literal("http").optional().describe("http (default) or tcp"),
     ...toFields(HTTP_TUNNEL_OPTIONS),
   },
@@ -44,7 +46,7 @@ const HttpTunnelFields = z.strictObject(
 
 const TcpTunnelFields = z.strictObject(
   {
-    local: Text.describe("the local server: a port or host:port"),
+    local: Text.describe("the local server: a port, host:port or unix:path"),
     protocol: z.literal("tcp").describe("http (default) or tcp"),
     ...toFields(TCP_TUNNEL_OPTIONS),
   },

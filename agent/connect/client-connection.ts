@@ -172,7 +172,7 @@ export class ClientConnection {
       onComplete: () => this.#end(null),
       onBreak: (code, reason) => {
         this.#sender.send((writer) =>
-          writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.cancelled, reason),
+          writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.canceled, reason),
         );
         this.#end({ reason: findResetName(code), message: reason, canRetry: true });
       },

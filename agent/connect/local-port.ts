@@ -51,7 +51,7 @@ const PERMANENT_REASONS = new Set([
 ]);
 
 const WAITING_FOR_PORT =
-  "waiting, because the tunnel has to say which port to listen on; --listen names one";
+  "waiting for the tunnel, which determines the port to listen on; to choose a port, use --listen";
 
 export class LocalPort extends EventEmitter<LocalPortEventMap> {
   readonly #options: LocalPortOptions;

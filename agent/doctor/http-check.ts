@@ -169,7 +169,7 @@ function isElsewhere(location: string | null, server: URL): boolean {
   return new URL(location, server).hostname !== server.hostname;
 }
 
-/** Reads at most `BODY_READ_MAX_BYTES`: another server may answer without end. */
+/** Reads at most `BODY_READ_MAX_BYTES`: another server may send an endless response. */
 async function readStart(response: Awaited<ReturnType<Fetch>>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -6,6 +6,9 @@ import { isIP } from "node:net";
 import { TLSSocket } from "node:tls";
 import { promisify } from "node:util";
 import type { Target } from "../origin/target.ts";
+import { getErrorMessage } from "../error-message.ts";
+import { tryToConnect } from "../local-server/http-connector.ts";
+import { explainSocketError } from "../local-server/unix-socket.ts";
 import { getErrorCode, ok, problem, warning, type Outcome } from "./check.ts";
 import { openTcp } from "./route.ts";
 import { formatHostAndPort, stripBrackets } from "../../shared/hosts.ts";
@@ -15,9 +18,23 @@ const ADDRESSES_MAX = 8;
 const CONNECT_MAX_MS = 1_500;
 const ANSWER_MAX_MS = 2_000;
 
+/** Where the server accepts connections. */
+type Address = { host: string; port: number } | { socketPath: string };
+
+/** A local server that accepts connections. */
+interface ListeningServer {
+  target: Target;
+  address: Address;
+  /** What the check does. */
+  tried: string;
+  /** `it listens on 127.0.0.1:3000` */
+  where: string;
+}
+
 export async function checkLocalServer(target: Target, signal: AbortSignal): Promise<Outcome> {
-  const { host, port, origin } = target;
+  const { host, port, origin, socketPath } = target;
   const tried = `connecting to ${origin}, and GET /`;
+  if (socketPath !== undefined) return checkSocket(tried, target, socketPath, signal);
   const addresses = await findAddresses(stripBrackets(host));
   if (addresses === null) {
     return problem(tried, `the name ${host} does not exist`, "Check the host's name.");
@@ -37,17 +54,37 @@ export async function checkLocalServer(target: Target, signal: AbortSignal): Pro
       "Start the local server, or check its port.",
     );
   }
-  const where = `it listens on ${open.map((address) => formatHostAndPort(address, port)).join(" and ")}`;
-  const family = await describeLocalhost(host, open);
-  const answer = await requestRoot(target, first, signal);
+  const listening = open.map((address) => formatHostAndPort(address, port)).join(" and ");
+  const where = `it listens on ${listening}${await describeLocalhost(host, open)}`;
+  return checkAnswer({ target, address: { host: first, port }, tried, where }, signal);
+}
+
+async function checkSocket(
+  tried: string,
+  target: Target,
+  socketPath: string,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const error = await tryToConnect(target, false);
+  if (!error)
+    return checkAnswer({ target, address: { socketPath }, tried, where: "it listens" }, signal);
+  const known = explainSocketError(getErrorCode(error), target.origin);
+  if (!known) return problem(tried, getErrorMessage(error), "Check the path of the socket.");
+  const advice = known.advice[0]!.toUpperCase() + known.advice.slice(1);
+  return problem(tried, known.problem, `${advice}.`);
+}
+
+async function checkAnswer(server: ListeningServer, signal: AbortSignal): Promise<Outcome> {
+  const { target, address, tried, where } = server;
+  const answer = await requestRoot(target, address, signal);
   if (typeof answer === "object") {
     const { status, untrusted } = answer;
-    const result = `${where}${family} and answers HTTP (${status})`;
+    const result = `${where} and answers HTTP (${status})`;
     if (untrusted !== null) {
       return problem(
         tried,
         `${result}, but its certificate is not trusted (${untrusted})`,
-        `Accept the certificate: underpass http ${origin} --insecure-upstream`,
+        `Accept the certificate: underpass http ${target.origin} --insecure-upstream`,
       );
     }
     if (status < 500) return ok(tried, result);
@@ -57,23 +94,22 @@ export async function checkLocalServer(target: Target, signal: AbortSignal): Pro
     case "no_answer":
       return warning(
         tried,
-        `${where}${family} but does not answer GET / within ${ANSWER_MAX_MS / 1000} s`,
+        `${where} but does not answer GET / within ${ANSWER_MAX_MS / 1000} s`,
         "It may be starting, or be stuck. Visitors wait just as long.",
       );
     case "no_http":
-      return describeOtherProtocol(tried, where, target, first, signal);
+      return checkOtherProtocol(server, signal);
   }
 }
 
-async function describeOtherProtocol(
-  tried: string,
-  where: string,
-  target: Target,
-  address: string,
+/** Finds out whether the server speaks HTTP with TLS instead of without, or the other way round. */
+async function checkOtherProtocol(
+  { target, address, tried, where }: ListeningServer,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const other: Target = { ...target, scheme: target.scheme === "http" ? "https" : "http" };
-  const answer = await requestRoot(other, address, signal);
+  // The agent speaks no TLS over a Unix socket.
+  const answer = "socketPath" in address ? "no_http" : await requestRoot(other, address, signal);
   if (typeof answer === "object") {
     const url = `${other.scheme}://${target.host}:${target.port}`;
     return problem(
@@ -85,7 +121,7 @@ async function describeOtherProtocol(
   return problem(
     tried,
     `${where}, but does not speak HTTP`,
-    `For other protocols open a TCP tunnel: underpass tcp ${target.port}`,
+    `For other protocols open a TCP tunnel: underpass tcp ${"socketPath" in address ? target.origin : target.port}`,
   );
 }
 
@@ -132,15 +168,14 @@ interface RootAnswer {
 /** @returns the answer to GET /, or why there is none. */
 function requestRoot(
   { scheme, host, port }: Target,
-  address: string,
+  address: Address,
   signal: AbortSignal,
 ): Promise<RootAnswer | "no_answer" | "no_http"> {
   const send = scheme === "https" ? requestHttps : requestHttp;
   const timeout = AbortSignal.timeout(ANSWER_MAX_MS);
   return new Promise((settle) => {
     const request = send({
-      host: address,
-      port,
+      ...address,
       path: "/",
       headers: { host: `${host}:${port}`, "user-agent": "underpass-doctor" },
       agent: false,

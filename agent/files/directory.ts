@@ -77,7 +77,7 @@ export async function listEntries(
   return { names: names.sort((a, b) => a.localeCompare(b)), isCut };
 }
 
-/** Only links have to be followed, and what the file system does not tell. */
+/** Only links have to be followed, and entries whose type the file system does not report. */
 async function findKind(
   root: string,
   directory: string,

@@ -8,8 +8,10 @@ import { Pool, type buildConnector, type Dispatcher } from "undici";
 import { headerPairs } from "../../shared/raw-headers.ts";
 import { rejectEmpty, UsageError } from "../options.ts";
 import { ORIGIN_CONNECTIONS_MAX } from "../limits.ts";
+import { isSocket, parseUnixSocket } from "../local-server/unix-socket.ts";
 import {
   createLocalTarget,
+  createSocketTarget,
   describeInvalidAddress,
   findOriginWithoutPath,
   parseTarget,
@@ -23,20 +25,25 @@ import type { SharedFiles } from "./file-server.ts";
 /** undici writes these headers itself. A handshake for a WebSocket has them, and is answered like any request. */
 const CONNECTION_HEADERS = new Set(["connection", "upgrade"]);
 
+interface TargetOptions {
+  directoryListing?: boolean | undefined;
+  baseDirectory?: string | undefined;
+}
+
 /**
- * Finds out what a tunnel is to share: `3000`, `host:3000`, `https://host:8443`, `./public`, `file:///srv/site`.
+ * Finds out what a tunnel is to share: `3000`, `host:3000`, `https://host:8443`, `unix:/run/app.sock`, `./public`,
+ * `file:///srv/site`.
  * An existing file or directory takes precedence over a host of the same name, which can still be written as a URL.
  * @param options.baseDirectory where relative paths start. Default: the current directory.
  * @throws UsageError when it is none of these.
  */
-export function findTarget(
-  text: string,
-  options: { directoryListing?: boolean | undefined; baseDirectory?: string | undefined } = {},
-): Target {
+export function findTarget(text: string, options: TargetOptions = {}): Target {
+  const { baseDirectory } = options;
   // Without a path, `file:` is the root directory.
   rejectEmpty(text.replace(/^file:(?:\/\/)?$/i, ""), "the local port");
+  const socketPath = parseUnixSocket(text, baseDirectory);
+  if (socketPath !== null) return rejectListing(createSocketTarget(socketPath), options);
   const given = parseFilePath(text);
-  const { baseDirectory } = options;
   const path =
     given === null || baseDirectory === undefined ? given : resolve(baseDirectory, given);
   const shared = path === null ? null : findSharedFiles(path);
@@ -47,13 +54,20 @@ export function findTarget(
     const target = createLocalTarget(files.path, () => new FilesDispatcher(files));
     return { ...target, warning: describeMissingIndex(files) };
   }
+  if (path !== null && isSocket(resolve(path)))
+    throw new UsageError(`${path} is a socket; use unix:${path}`);
   if (/^file:|^\.{0,2}[/\\]|^[a-z]:\\/i.test(text))
     throw new UsageError(`there is no file or directory ${path ?? text}`);
   const target = parseTarget(text);
   if (!target) throw new UsageError(describeInvalidTarget(text));
-  if (options.directoryListing)
+  return rejectListing(target, options);
+}
+
+/** @throws UsageError for a server whose directory is to be listed. */
+function rejectListing(server: Target, { directoryListing }: TargetOptions): Target {
+  if (directoryListing)
     throw new UsageError("--directory-listing needs a directory instead of a server");
-  return target;
+  return server;
 }
 
 function describeMissingIndex({ path, kind, hasListing }: SharedFiles): string | undefined {
@@ -72,7 +86,7 @@ function describeInvalidTarget(text: string): string {
     return `${text} has the scheme ${scheme}; use http, https or file, or \`underpass tcp\``;
   const server = findOriginWithoutPath(text);
   return server === null
-    ? describeInvalidAddress(text, "port, host:port, http(s) URL, file or directory")
+    ? describeInvalidAddress(text, "port, host:port, http(s) URL, unix:path, file or directory")
     : `${text} has a path, which the visitor chooses; use ${server}`;
 }
 

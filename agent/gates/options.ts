@@ -12,7 +12,7 @@ export const PUBLIC_TUNNEL_OPTIONS = {
   "basic-auth": {
     kind: "text",
     placeholder: "USER:PASSWORD",
-    help: "visitors need this password; safer in UNDERPASS_BASIC_AUTH; off removes the one that the tunnel has",
+    help: "require this password of visitors; safer in UNDERPASS_BASIC_AUTH; off removes the current one",
     word: OFF,
     parse: async (text: string, option: string) =>
       (await import("./basic-auth.ts")).parseBasicAuth(text, option),
@@ -20,7 +20,7 @@ export const PUBLIC_TUNNEL_OPTIONS = {
   "policy-file": {
     kind: "text",
     placeholder: "FILE",
-    help: "the tunnel's traffic policy, in YAML or JSON; off removes the one that the tunnel has",
+    help: "the tunnel's traffic policy, in YAML or JSON; off removes the current one",
     complete: "file",
     word: OFF,
     parse: async (text: string, option: string) =>

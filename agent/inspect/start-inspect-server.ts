@@ -24,7 +24,7 @@ export async function startInspectServer(
   const server = new InspectServer(tunnels, host);
   try {
     agent.inspectUrl = await server.listen(port);
-    // A program that was told the port of the option would ask another one.
+    // A program that is configured with the option's port would ask another server.
     const isOtherPort = port !== 0 && !agent.inspectUrl.endsWith(`:${port}`);
     if (given?.port !== undefined && isOtherPort) {
       agent.emit(

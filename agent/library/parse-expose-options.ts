@@ -84,17 +84,22 @@ export function parseExposeOptions(
   }));
 }
 
-/** The parsers of the command line throw a `UsageError`, which names options as `--host-header`. */
+/** Calls a parser of the command line. @throws TypeError in place of its `UsageError`. */
 export function asTypeError<Result>(parse: () => Result): Result {
   try {
     return parse();
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    const message = getErrorMessage(error).replace(/--([a-z][a-z-]*)/g, (_, name: string) =>
-      name.replace(/-(.)/g, (__, letter: string) => letter.toUpperCase()),
-    );
-    throw new TypeError(`expose(): ${message}`);
+    throw toTypeError(error);
   }
+}
+
+/** A `UsageError` names options as `--host-header`, which is `hostHeader` here. @returns any other error as it is. */
+export function toTypeError(error: unknown): unknown {
+  if (!(error instanceof UsageError)) return error;
+  const message = getErrorMessage(error).replace(/--([a-z][a-z-]*)/g, (_, name: string) =>
+    name.replace(/-(.)/g, (__, letter: string) => letter.toUpperCase()),
+  );
+  return new TypeError(`expose(): ${message}`);
 }
 
 function getTarget({ port, origin, fetch: handler, directoryListing }: ExposeOptions): Target {

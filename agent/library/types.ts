@@ -10,7 +10,10 @@ export type RequestHandler = (request: Request) => Response | Promise<Response>;
 export interface ExposeOptions {
   /** The port of the local server. Give one of `port`, `origin` and `fetch`. */
   port?: number;
-  /** What to share, as `underpass http` accepts it: `3000`, `host:3000`, `https://host:8443`, `./public`. */
+  /**
+   * What to share, as `underpass http` accepts it: `3000`, `host:3000`, `https://host:8443`, `unix:/run/app.sock`,
+   * `./public`.
+   */
   origin?: string;
   /** Shows what a shared directory without index.html contains. */
   directoryListing?: boolean;
@@ -88,11 +91,11 @@ export interface TunnelEvents {
   latency: [ms: number];
   /** The connection to the server was lost; the agent reconnects without giving up. */
   disconnected: [reason: string];
-  /** A connection could not be opened; another attempt follows in so many milliseconds. */
+  /** A connection could not be opened; another attempt follows in `inMs` milliseconds. */
   retrying: [reason: string, inMs: number];
   reconnected: [tunnel: PublicTunnel];
   /**
-   * So many visits did not reach the tunnel, since the last such event: the gates, the rate limit or maintenance
+   * This many visits did not reach the tunnel since the last such event: the gates, the rate limit or maintenance
    * refused them.
    */
   refused: [visits: number];
@@ -103,6 +106,8 @@ export interface TunnelEvents {
   gates: [gates: { readonly names: readonly string[] }];
   /** Visitors get the maintenance page, or no longer. */
   maintenance: [isOn: boolean];
+  /** A local server that had accepted connections refuses them: visitors wait for it up to 3 s. Or it accepts them again. */
+  localServer: [isListening: boolean];
   /** The tunnel's owner stopped it; it continues when it is started again. */
   stopped: [explanation: string];
   /** How many agents serve the tunnel as a pool, this one included: when it has changed. */

@@ -21,10 +21,10 @@ interface CallBody {
   signal?: AbortSignal | undefined;
 }
 
-/** Servers of earlier versions do not tell whether a tunnel is stopped. */
+/** Servers of earlier versions do not report whether a tunnel is stopped. */
 const ListedTunnel = Tunnel.extend({ stoppedAt: Instant.nullable().default(null) });
 
-/** Nor do they tell it in response to a start or a stop. */
+/** Their responses to a start or a stop lack it too. */
 const StopResult = TunnelStatusResult.partial({ stoppedAt: true });
 
 /** The fields of a new token. Those that are undefined get the API's defaults. */

@@ -17,7 +17,7 @@ export class TunnelNames {
     this.#api = api;
   }
 
-  /** The tunnel's name; the end of its id when it does not exist any more. */
+  /** The tunnel's name; the end of its id when it no longer exists. */
   async find(tunnelId: string): Promise<string> {
     const isUnknown = !this.#names.has(tunnelId);
     if (isUnknown) await (this.#loading ??= this.#load());

@@ -5,7 +5,7 @@
  * refuses unknown host names; from then on it rewrites.
  */
 import { UsageError } from "../options.ts";
-import type { Target } from "./target.ts";
+import { getWebOrigin, type Target } from "./target.ts";
 import { headerPairs, replaceHeaderValues } from "../../shared/raw-headers.ts";
 
 export type HostMode = "auto" | "preserve" | "rewrite" | { name: string };
@@ -34,8 +34,8 @@ export class HostHeader {
 
   constructor(mode: HostMode, target: Target) {
     this.#mode = mode;
-    this.#localOrigin = target.origin;
-    this.#local = target.origin.slice(target.origin.indexOf("//") + 2);
+    this.#localOrigin = getWebOrigin(target);
+    this.#local = this.#localOrigin.slice(this.#localOrigin.indexOf("//") + 2);
   }
 
   /** Changes the header pairs of a request in place. */

@@ -2,15 +2,19 @@
 import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
 import { ORIGIN_HEADERS_MAX_BYTES } from "../limits.ts";
 import { getErrorMessage, HANDSHAKE_TIMEOUT_MESSAGE } from "../error-message.ts";
+import { explainSocketError } from "../local-server/unix-socket.ts";
 import type { Target } from "./target.ts";
 
 /** The connection could not be opened. */
 const CONNECT_ERRORS = new Set([
+  "EACCES",
   "EADDRNOTAVAIL",
+  "EAGAIN",
   "EAI_AGAIN",
   "ECONNREFUSED",
   "EHOSTUNREACH",
   "ENETUNREACH",
+  "ENOENT",
   "ENOTFOUND",
   "ETIMEDOUT",
   "UND_ERR_CONNECT_TIMEOUT",
@@ -30,7 +34,7 @@ const CERTIFICATE_ERRORS = new Set([
 
 const UNCHANGING_ERRORS = new Set([
   ...CERTIFICATE_ERRORS,
-  ...["EAI_AGAIN", "ENOTFOUND"],
+  ...["EACCES", "EAI_AGAIN", "ENOTFOUND"],
   ...["EPROTO", "ERR_SSL_PACKET_LENGTH_TOO_LONG", "ERR_SSL_WRONG_VERSION_NUMBER"],
 ]);
 
@@ -82,7 +86,7 @@ export function describeNotListening(
   error: (Error & { code?: string }) | null,
   local: string,
 ): string {
-  // Waiting does not help against a mistyped name or an untrusted certificate.
+  // Waiting does not help against a mistyped name, an untrusted certificate or missing permissions.
   if (error && UNCHANGING_ERRORS.has(error.code ?? ""))
     return describeOriginError(error, { origin: local });
   return `nothing is listening on ${local} yet; start the local server`;
@@ -100,6 +104,8 @@ export function describeOriginError(
   if (CERTIFICATE_ERRORS.has(code))
     return `the certificate of ${origin} is not trusted (${code}); accept it with --insecure-upstream, or insecureUpstream in a program`;
   if (isTimeout(error)) return "the local server did not answer in time";
+  const socketError = origin.startsWith("unix:") ? explainSocketError(code, origin) : undefined;
+  if (socketError) return `${socketError.problem}; ${socketError.advice}`;
   switch (code) {
     case "ECONNREFUSED":
       return `nothing listens at ${origin}; start the local server, or name another port`;

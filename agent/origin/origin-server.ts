@@ -1,10 +1,13 @@
 /** The local server: the one address that the agent forwards to, and its pool of connections. */
-import { buildConnector, Pool, type Dispatcher } from "undici";
+import type { Socket } from "node:net";
+import { Pool, type buildConnector, type Dispatcher } from "undici";
+import { ORIGIN_CONNECTIONS_MAX, ORIGIN_HEADERS_MAX_BYTES } from "../limits.ts";
 import {
-  ORIGIN_CONNECT_MAX_MS,
-  ORIGIN_CONNECTIONS_MAX,
-  ORIGIN_HEADERS_MAX_BYTES,
-} from "../limits.ts";
+  buildHttpConnector,
+  toConnectOptions,
+  tryToConnect,
+} from "../local-server/http-connector.ts";
+import { RestartWait, type Done } from "../local-server/restart-wait.ts";
 import type { RequestReport } from "../library/types.ts";
 import { addHeaders } from "./added-headers.ts";
 import { HostHeader } from "./host-header.ts";
@@ -12,9 +15,8 @@ import type { StoredRequests } from "./stored-requests.ts";
 import type { OriginOptions } from "./origin-options.ts";
 import { completePausedResponse } from "./paused-response.ts";
 import { describeNotListening } from "./origin-error.ts";
-import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "./target.ts";
+import { getWebOrigin, type LocalDispatcher, type Target } from "./target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
-import { stripBrackets } from "../../shared/hosts.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 
 /** Longer than any long poll (10 minutes). */
@@ -27,6 +29,8 @@ export interface OriginEvents {
   onStreamClosed(request: RequestReport): void;
   /** Nothing accepted the connection for a request. */
   onUnreachable(): void;
+  /** A local server that accepted connections refuses them now, or accepts them again. */
+  onListeningChanged(isListening: boolean): void;
   /** A message for the user. */
   onNotice(message: string): void;
   /** A target without an address failed while it answered a request. */
@@ -41,6 +45,8 @@ export class OriginServer {
   /** Set while requests are stored for replays. */
   storedRequests: StoredRequests | undefined;
   readonly #options: OriginOptions;
+  readonly #connect: buildConnector.connector;
+  readonly #restart: RestartWait;
   readonly #dispatcher: LocalDispatcher;
   #wasCheckedForTls = false;
   /** Requests that use a connection or wait for one to open. */
@@ -55,12 +61,24 @@ export class OriginServer {
     this.hostHeader = new HostHeader(hostMode, target);
     this.#options = options;
     this.#events = events;
+    this.#restart = new RestartWait((isListening) => events.onListeningChanged(isListening));
+    this.#connect = buildHttpConnector(target, this.#allowsInvalidCertificate);
     this.#dispatcher = target.createDispatcher
       ? target.createDispatcher({
           getPublicOrigin: () => this.publicOrigin,
           onError: (error) => events.onLocalError(error),
         })
-      : createPool(target, this.allowsInvalidCertificate);
+      : createPool(target, (connectOptions, callback) =>
+          this.#restart.connect<Socket>(
+            (done) => this.#connect(connectOptions, done),
+            (...[error, socket]) => {
+              if (error) return callback(error, null);
+              readAfterFailedWrites(socket);
+              completePausedResponse(socket);
+              callback(null, socket);
+            },
+          ),
+        );
   }
 
   /** Whether all connections are in use. A request would wait in the pool, without a limit and without an error. */
@@ -68,7 +86,7 @@ export class OriginServer {
     return this.#openRequests >= ORIGIN_CONNECTIONS_MAX;
   }
 
-  get allowsInvalidCertificate(): boolean {
+  get #allowsInvalidCertificate(): boolean {
     return this.#options["insecure-upstream"] ?? false;
   }
 
@@ -105,6 +123,12 @@ export class OriginServer {
       end();
       throw error;
     }
+  }
+
+  /** Opens a connection for a WebSocket. @returns a function that ends the wait for a local server that restarts. */
+  connect(done: Done<Socket>): () => void {
+    const options = toConnectOptions(this.target);
+    return this.#restart.connect<Socket>((attempted) => this.#connect(options, attempted), done);
   }
 
   createReport({
@@ -153,14 +177,15 @@ export class OriginServer {
   /** @returns why the local server accepts no connections now, in a sentence; null when it does. */
   async findConnectProblem(): Promise<string | null> {
     if (this.target.createDispatcher) return null;
-    const error = await tryToConnect(this.target, this.allowsInvalidCertificate);
+    const error = await tryToConnect(this.target, this.#allowsInvalidCertificate);
+    if (!error) this.#restart.reportAccepted();
     return error && describeNotListening(error, this.target.origin);
   }
 
   /** The local server closed the connection of a request without an HTTP response. Once, it is checked whether it expects TLS. */
   async reportNoHttp(): Promise<void> {
-    if (this.#wasCheckedForTls || this.target.scheme === "https" || this.target.createDispatcher)
-      return;
+    const { createDispatcher, scheme, socketPath } = this.target;
+    if (this.#wasCheckedForTls || scheme === "https" || createDispatcher || socketPath) return;
     this.#wasCheckedForTls = true;
     const { host, port, origin } = this.target;
     const target: Target = { ...this.target, scheme: "https", origin: `https://${host}:${port}` };
@@ -170,25 +195,19 @@ export class OriginServer {
     this.notify(`${origin} speaks https, not http; use ${target.origin}${option}`);
   }
 
+  /** From now on no request waits for a local server that restarts. */
+  endWaits(): void {
+    this.#restart.end();
+  }
+
   async close(): Promise<void> {
+    this.endWaits();
     await this.#dispatcher.destroy();
   }
 }
 
-/** Opens a connection, as for a request, and closes it. @returns why that failed, or null. */
-function tryToConnect(target: Target, insecureUpstream: boolean): Promise<Error | null> {
-  const { scheme, host, port } = target;
-  const options = { hostname: stripBrackets(host), protocol: `${scheme}:`, port: String(port) };
-  return new Promise((resolve) => {
-    buildOriginConnector(target, insecureUpstream)(options, (...[error, socket]) => {
-      socket?.destroy();
-      resolve(error);
-    });
-  });
-}
-
-function createPool(target: Target, insecureUpstream: boolean): Pool {
-  return new Pool(target.origin, {
+function createPool(target: Target, connect: buildConnector.connector): Pool {
+  return new Pool(getWebOrigin(target), {
     connections: ORIGIN_CONNECTIONS_MAX,
     pipelining: 1,
     headersTimeout: ORIGIN_RESPONSE_MAX_MS,
@@ -196,24 +215,6 @@ function createPool(target: Target, insecureUpstream: boolean): Pool {
     bodyTimeout: 0,
     maxHeaderSize: ORIGIN_HEADERS_MAX_BYTES,
     allowH2: false,
-    connect: buildOriginConnector(target, insecureUpstream),
+    connect,
   });
-}
-
-function buildOriginConnector(target: Target, insecureUpstream: boolean): buildConnector.connector {
-  const connect = buildConnector({
-    timeout: ORIGIN_CONNECT_MAX_MS,
-    rejectUnauthorized: !insecureUpstream,
-    lookup: getLookup(target) as never,
-    autoSelectFamily: true,
-    autoSelectFamilyAttemptTimeout: getAttemptMaxMs(target),
-    allowH2: false,
-  });
-  return (options, callback) =>
-    connect(options, (...[error, socket]) => {
-      if (error) return callback(error, null);
-      readAfterFailedWrites(socket);
-      completePausedResponse(socket);
-      callback(null, socket);
-    });
 }

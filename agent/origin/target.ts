@@ -20,6 +20,8 @@ export interface Target {
   port: number;
   /** `http://localhost:3000`: as it is printed, and the only address that the agent connects to. */
   origin: string;
+  /** For a server that listens on a Unix socket: `origin` is `unix:` with this absolute path. */
+  socketPath?: string;
   /** What the user should know about it when the tunnel is open. */
   warning?: string | undefined;
   /** For a target that is code in this process: it has no address, and `origin` is only printed. */
@@ -39,6 +41,16 @@ export function parseTarget(text: string): Target | null {
   const port = url.port === "" ? (scheme === "https" ? 443 : 80) : Number(url.port);
   if (port === 0) return null;
   return { scheme, host: url.hostname, port, origin: url.origin };
+}
+
+/** @param socketPath the absolute path of a Unix socket. Like a target without an address, it has the port of its scheme. */
+export function createSocketTarget(socketPath: string): Target {
+  return { scheme: "http", host: "localhost", port: 80, origin: `unix:${socketPath}`, socketPath };
+}
+
+/** @returns the target's address as a URL has it: for a Unix socket, that of a server on this machine. */
+export function getWebOrigin({ origin, socketPath }: Target): string {
+  return socketPath === undefined ? origin : "http://localhost";
 }
 
 /**

@@ -1,5 +1,6 @@
 /** One visitor's WebSocket, forwarded to the local server. */
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import WebSocket from "ws";
 import {
   CLOSE_CAPABILITY,
@@ -12,7 +13,8 @@ import {
 } from "../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES, WEBSOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
-import { getLookup } from "./target.ts";
+import { getWebOrigin } from "./target.ts";
+import type { Done } from "../local-server/restart-wait.ts";
 import type { RequestOpening, Stream, Wire } from "../tunnel/wire.ts";
 import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
@@ -47,6 +49,7 @@ export class WebSocketStream implements Stream {
   readonly #pairs: string[];
   /** Set by `start`. */
   #socket!: WebSocket;
+  #cancelWait = (): void => undefined;
   readonly #startedAtMs = performance.now();
   readonly #backlog: Message[] = [];
   /** The local server's close, which is sent to the visitor after the backlog. */
@@ -97,6 +100,7 @@ export class WebSocketStream implements Stream {
   abort(reason: string): void {
     const wasAnswered = this.#isAccepted || this.#isEnded;
     this.#end();
+    this.#cancelWait();
     this.#socket.terminate();
     // An accepted WebSocket has been reported already.
     if (wasAnswered) return;
@@ -107,15 +111,20 @@ export class WebSocketStream implements Stream {
   // ── Inside ──
 
   #connect(pairs: string[]): WebSocket {
-    const { origin } = this.#origin.target;
+    const url = getWebOrigin(this.#origin.target).replace(/^http/, "ws");
     const { protocols, headers } = splitPairs(pairs);
-    const socket = new WebSocket(origin.replace(/^http/, "ws"), protocols, {
+    const socket = new WebSocket(url, protocols, {
       headers: headers as Record<string, never>,
       perMessageDeflate: false,
       maxPayload: WEBSOCKET_MESSAGE_MAX_BYTES,
       handshakeTimeout: ORIGIN_CONNECT_MAX_MS,
-      rejectUnauthorized: !this.#origin.allowsInvalidCertificate,
-      lookup: getLookup(this.#origin.target) as never,
+      createConnection: ((_options: unknown, done: Done<Socket>) => {
+        this.#cancelWait = this.#origin.connect((...result) => {
+          const [, connection] = result;
+          connection?.setTimeout(ORIGIN_CONNECT_MAX_MS);
+          done(...result);
+        });
+      }) as never,
       // The library would normalize the target as a URL; the local server must receive it unchanged.
       finishRequest: (request) => {
         try {

@@ -77,7 +77,7 @@ export function formatProxy({ url, variable }: ProxyAddress): string {
 
 /**
  * Asks a proxy for a connection to the server (CONNECT, RFC 9110 §9.3.6).
- * @throws ProxyError, also when the signal aborts or `HELLO_TIMEOUT_MS` have passed.
+ * @throws ProxyError; also when the signal aborts or `HELLO_TIMEOUT_MS` have passed.
  */
 export async function openThroughProxy(
   proxy: ProxyAddress,

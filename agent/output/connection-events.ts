@@ -29,6 +29,7 @@ interface TunnelEvents extends ConnectionEvents {
   on(event: "disconnected", listener: (reason: string) => void): unknown;
   on(event: "retrying", listener: (reason: string, inMs: number) => void): unknown;
   on(event: "notice", listener: (message: string) => void): unknown;
+  on(event: "localServer", listener: (isListening: boolean, message: string) => void): unknown;
   on(event: "gates", listener: (gates: TunnelGates) => void): unknown;
   on(event: "stopped", listener: (explanation: string, name: string | undefined) => void): unknown;
 }
@@ -56,6 +57,7 @@ export function printTunnelJson(
 ): void {
   printConnectionJson(tunnel, print);
   printNotices(tunnel, (message) => print({ event: "notice", message }), source);
+  tunnel.on("localServer", (_isListening, message) => print({ event: "notice", message }));
   tunnel.on("stopped", (explanation) =>
     print({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
   );
@@ -102,6 +104,7 @@ export function printTunnelLines(
   tunnel.on("reconnected", ({ url }) => print("info", `reconnected: ${url}`));
   tunnel.on("gates", (gates) => print("info", formatGates(gates, source)));
   printNotices(tunnel, (message) => print("warn", message), source);
+  tunnel.on("localServer", (_isListening, message) => print("info", message));
 }
 
 function printNotices(

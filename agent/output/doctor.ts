@@ -74,7 +74,7 @@ function hasProblem(reports: Report[]): boolean {
   return reports.some(({ status }) => status === "problem");
 }
 
-/** Without colours, as in a file or a pipe, words are easier to search for than symbols. */
+/** Without colors, as in a file or a pipe, words are easier to search for than symbols. */
 function hasSymbols(): boolean {
   return isColored(process.env, process.stdout);
 }

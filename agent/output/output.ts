@@ -7,6 +7,9 @@ import {
   escapeControlsInLines,
 } from "../../shared/text/escape-controls.ts";
 import type { RejectionError } from "../rejection-error.ts";
+import { isJournal } from "./journal.ts";
+
+const STDOUT_FD = 1;
 
 export interface Output {
   /**
@@ -40,7 +43,7 @@ export function printLine(text: string): void {
   process.stdout.write(`${escapeControls(text)}\n`);
 }
 
-/** Prints a line with colours, in which texts from elsewhere are escaped already. */
+/** Prints a line with colors, in which texts from elsewhere are escaped already. */
 export function printColoredLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
@@ -66,7 +69,7 @@ export function createEventPrinter(tunnel?: string): EventPrinter {
 }
 
 /**
- * Lines of a log begin with the time; those at a terminal do not.
+ * Lines of a log begin with the time; those at a terminal, and in systemd's journal, do not.
  * @param tunnel its name, when one process serves several: each line names it.
  * @returns a function that prints the lines whose level `level` includes.
  */
@@ -75,9 +78,10 @@ export function createLinePrinter(
   tunnel?: string,
 ): (lineLevel: Level, text: string) => void {
   const prefix = tunnel === undefined ? "" : `[${tunnel}] `;
+  const hasTime = !process.stdout.isTTY && !isJournal(STDOUT_FD);
   return (lineLevel, text) => {
     if (LEVELS.indexOf(lineLevel) > LEVELS.indexOf(level)) return;
-    const time = process.stdout.isTTY ? "" : `${new Date().toISOString()} `;
+    const time = hasTime ? `${new Date().toISOString()} ` : "";
     printLine(time + prefix + text);
   };
 }
@@ -122,7 +126,7 @@ export type Advice = Readonly<Record<string, string>>;
 export const GENERAL_ADVICE = {
   BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
   protocol_error:
-    "Agent and server can't understand each other. Update the agent: npm install -g underpass",
+    "The agent and the server have no protocol version in common. Update the agent: npm install -g underpass",
   agent_too_old: "Update the agent: npm install -g underpass",
   organization_not_approved: "Ask the operator of the server to approve it.",
 } satisfies Advice & Partial<Record<CloseSubcode, string>>;

@@ -33,7 +33,7 @@ export class TerminalView {
       .flatMap((lines) => lines.split("\n"))
       .map((line) =>
         getWidth(stripVTControlCharacters(line)) > width
-          ? // Without its colours: a cut could leave one switched on.
+          ? // Without its colors: a cut could leave one switched on.
             cutText(stripVTControlCharacters(line), width)
           : line,
       );

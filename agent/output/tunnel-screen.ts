@@ -32,6 +32,7 @@ const RESULT_SHOWN_MS = 4_000;
 interface NoticeSource {
   on(event: "ready", listener: () => void): unknown;
   on(event: "notice", listener: (message: string) => void): unknown;
+  on(event: "localServer", listener: (isListening: boolean, message: string) => void): unknown;
 }
 
 export class TunnelScreen implements Output {
@@ -185,6 +186,7 @@ export class TunnelScreen implements Output {
       this.#state.inspectorUrl ??= tunnel.inspectUrl;
     });
     source.on("notice", (message) => this.showNotice(name === "" ? message : nameKeys(message)));
+    source.on("localServer", (_isListening, message) => this.showResult(escapeControls(message)));
   }
 
   #watchRequests(tunnel: HttpTunnel, name: string): void {
@@ -271,7 +273,7 @@ export class TunnelScreen implements Output {
     const { selected } = this.tunnels;
     const address = selected && (getConnectCommand(selected) ?? selected.url);
     if (address === undefined) return this.showResult("The tunnel has no URL yet.");
-    // OSC 52: the terminal fills its clipboard, also when this program runs on another machine. Many terminals ignore it.
+    // OSC 52: the terminal fills its clipboard, even when this program runs on another machine. Many terminals ignore it.
     this.#screen.send(`\u001b]52;c;${Buffer.from(address).toString("base64")}\u0007`);
     void copyToClipboard(address).then((isCopied) =>
       this.showResult(isCopied ? `copied ${address}` : `asked the terminal to copy ${address}`),

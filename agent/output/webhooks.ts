@@ -56,7 +56,7 @@ export function printWebhooksLines(forwarder: Forwarder, local: string, level: L
       attempts.clear();
       print(outcome === "delivered" ? "info" : "warn", formatDelivery(attempt));
     } else {
-      // While nothing listens, a delivery is tried again without end.
+      // While nothing listens, a delivery is retried indefinitely.
       const isPrinted = attempts.add(`${id} ${status} ${problem}`);
       print(isPrinted ? "warn" : "debug", formatDelivery(attempt));
     }

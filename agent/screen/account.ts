@@ -9,7 +9,7 @@ const PresentedToken = z.object({
   organization: z.object({ name: z.string(), plan: z.string().optional() }),
 });
 
-/** @returns such as `Acme, pro plan, token laptop`; undefined when the server does not tell. */
+/** @returns such as `Acme, pro plan, token laptop`; undefined when the server does not report it. */
 export async function findAccount(api: ServiceApi): Promise<string | undefined> {
   try {
     const { signal } = new AbortController();

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 
 /**
  * A job in the background that changed the terminal's mode or read from it would be stopped by SIGTTOU or SIGTTIN.
- * @returns true also when the system does not tell, or the process has no terminal.
+ * @returns also true when the system does not report it, or the process has no terminal.
  */
 export function isInForeground(): boolean {
   if (process.platform === "win32") return true;

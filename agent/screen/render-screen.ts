@@ -17,7 +17,7 @@ import {
 
 export interface ScreenState {
   server: string;
-  /** Undefined until the server has told it. */
+  /** Undefined until the server has reported it. */
   account: string | undefined;
   /** A version of the agent that is newer than this one; the server has it. */
   newVersion: string | undefined;

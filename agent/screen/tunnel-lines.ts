@@ -17,7 +17,7 @@ export interface TunnelView {
   /** The mean difference of two heartbeats in turn. */
   jitterMs: number | undefined;
   reconnects: number;
-  /** Undefined until the server has told them. */
+  /** Undefined until the server has reported them. */
   gates: TunnelGates | undefined;
   /** Visits that the service refused since the start; 0 for a TCP tunnel, whose visitors the relay refuses. */
   refused: number;
@@ -25,7 +25,7 @@ export interface TunnelView {
   agents?: number;
   /** How many connections a TCP tunnel has had since the start, and how many of them are open. */
   connections?: { count: number; open: number };
-  /** RFC 3339; undefined when it never expires, or the server does not tell. */
+  /** RFC 3339; undefined when it never expires, or the server does not report it. */
   expiresAt: string | undefined;
   /** Warnings that hold now. */
   warnings: string[];

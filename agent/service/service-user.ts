@@ -8,6 +8,9 @@ import { getSettingsDirectory } from "../settings.ts";
 import { SettingsError } from "../settings-error.ts";
 import type { Machine } from "./machine.ts";
 
+/** Whose service manager runs it: that of the user, or that of the system, which only root can change. */
+export type ServiceScope = "user" | "system";
+
 export interface ServiceUser {
   /** undefined when this process's user has no name, as in some containers. */
   name: string | undefined;
@@ -24,12 +27,12 @@ export interface ServiceUser {
  * @throws SettingsError when that user does not exist.
  */
 export async function findServiceUser(
-  isSystem: boolean,
+  scope: ServiceScope,
   { environment, home, platform }: Machine,
 ): Promise<ServiceUser> {
   const name = getOwnName();
   const caller = environment["SUDO_USER"] || environment["DOAS_USER"];
-  if (!isSystem || !caller || caller === name) {
+  if (scope === "user" || !caller || caller === name) {
     const settingsDirectory = getSettingsDirectory(environment, home, platform);
     const configHome = environment["XDG_CONFIG_HOME"] || undefined;
     return { name, home, settingsDirectory, configHome };

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fileExists } from "../file-exists.ts";
 import { SettingsError } from "../settings-error.ts";
 import type { Machine } from "./machine.ts";
-import { findServiceUser, type ServiceUser } from "./service-user.ts";
+import { findServiceUser, type ServiceScope, type ServiceUser } from "./service-user.ts";
 import { buildSystemdUnit } from "./systemd-unit.ts";
 
 const UNIT = "underpass.service";
@@ -23,18 +23,17 @@ export interface ServiceStatus {
 }
 
 export class SystemdService {
-  readonly #isSystem: boolean;
+  readonly #scope: ServiceScope;
   readonly #machine: Machine;
 
-  /** @param isSystem whether it is a unit of the system, which only root can change. */
-  constructor(isSystem: boolean, machine: Machine) {
-    this.#isSystem = isSystem;
+  constructor(scope: ServiceScope, machine: Machine) {
+    this.#scope = scope;
     this.#machine = machine;
   }
 
   get unitPath(): string {
     const { environment, home, root } = this.#machine;
-    if (this.#isSystem) return join(root, "etc/systemd/system", UNIT);
+    if (this.#scope === "system") return join(root, "etc/systemd/system", UNIT);
     return join(environment["XDG_CONFIG_HOME"] || join(home, ".config"), "systemd/user", UNIT);
   }
 
@@ -50,18 +49,18 @@ export class SystemdService {
 
   /** @throws SettingsError when this process may not install or remove the unit. */
   rejectMissingRights(action: "install" | "uninstall"): void {
-    if (!this.#isSystem || this.#machine.uid === 0) return;
+    if (this.#scope === "user" || this.#machine.uid === 0) return;
     throw new SettingsError(`--system needs root; run: sudo underpass service ${action} --system`);
   }
 
   /** The user whose logins the service uses. @throws SettingsError */
   findUser(): Promise<ServiceUser> {
-    return findServiceUser(this.#isSystem, this.#machine);
+    return findServiceUser(this.#scope, this.#machine);
   }
 
   /** The file with variables for underpass.yml. */
   getEnvironmentFile({ settingsDirectory }: ServiceUser): string {
-    if (this.#isSystem) return join(this.#machine.root, "etc/underpass/service.env");
+    if (this.#scope === "system") return join(this.#machine.root, "etc/underpass/service.env");
     return join(settingsDirectory, "service.env");
   }
 
@@ -80,7 +79,7 @@ export class SystemdService {
       command,
       environmentFile: this.getEnvironmentFile(user),
       configHome: user.configHome,
-      user: this.#isSystem ? (user.name ?? "root") : undefined,
+      user: this.#scope === "system" ? (user.name ?? "root") : undefined,
     });
     await mkdir(dirname(this.unitPath), { recursive: true });
     await writeFile(this.unitPath, unit, { mode: 0o644 });
@@ -125,7 +124,7 @@ export class SystemdService {
   }
 
   get #journal(): string {
-    return `journalctl ${this.#isSystem ? "" : "--user "}-u underpass`;
+    return `journalctl ${this.#scope === "system" ? "" : "--user "}-u underpass`;
   }
 
   async #readProperties(): Promise<Record<string, string>> {
@@ -143,7 +142,7 @@ export class SystemdService {
 
   /** @returns the output. @throws SettingsError */
   #systemctl(...args: string[]): Promise<string> {
-    const all = this.#isSystem ? args : ["--user", ...args];
+    const all = this.#scope === "system" ? args : ["--user", ...args];
     const options = { timeout: SYSTEMCTL_MAX_MS, env: this.#machine.environment };
     return new Promise((resolve, reject) => {
       execFile("systemctl", all, options, (error, stdout, stderr) => {
@@ -166,7 +165,7 @@ export class SystemdService {
     if (error.code === "ENOENT" || (hasNoManager && !isRunning)) {
       return "systemd does not run on this machine; let its own service manager run: underpass start --all";
     }
-    if (hasNoManager && !this.#isSystem) {
+    if (hasNoManager && this.#scope === "user") {
       const caller = this.#machine.environment["SUDO_USER"];
       return this.#machine.uid === 0 && caller
         ? `root has no systemd manager of its own here; run the command without sudo for a service of ${caller}, or add --system`

@@ -22,7 +22,7 @@ export class ConfigQueue {
     }
   }
 
-  /** The file is not valid any more: what has not begun does not begin. */
+  /** The file is no longer valid: changes that have not begun are dropped. */
   dropWaiting(): void {
     this.#waiting = undefined;
   }

@@ -9,10 +9,10 @@ import type { RejectionError } from "../rejection-error.ts";
 import type { OnConnection } from "./connection-report.ts";
 import { DataConnections } from "./data-connections.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
-import { connectLocal, type TcpTarget } from "./tcp-target.ts";
+import type { LocalTcpServer } from "./local-tcp-server.ts";
 
 export interface RelayStreamsOptions {
-  target: TcpTarget;
+  server: LocalTcpServer;
   proxyProtocol: ProxyProtocol | undefined;
   authorities: TrustedAuthorities | undefined;
   /** Asks the API for a ticket of this tunnel. */
@@ -75,7 +75,7 @@ export class RelayStreams {
   }
 
   #forward(head: VisitorHead, visitor: Socket, unread: Uint8Array): void {
-    const { target, proxyProtocol } = this.#options;
+    const { server, proxyProtocol } = this.#options;
     const startedAtMs = performance.now();
     this.#sockets.add(visitor);
     visitor.once("close", () => this.#sockets.delete(visitor));
@@ -87,7 +87,7 @@ export class RelayStreams {
       bytesIn: splice?.bytesFromFirst ?? 0,
       bytesOut: splice?.bytesFromSecond ?? 0,
     }));
-    const local = connectLocal(target, (failure) => {
+    server.connect((...[failure, local]) => {
       if (failure) {
         reset(visitor);
         return finish(failure.message);

@@ -1,14 +1,15 @@
 /** One TCP connection of a client of `underpass connect`, which arrives as a stream of the agent's wire. */
 import type { Socket } from "node:net";
+import { STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
 import { RESET, type Frame, type ResetCode, type StreamPeer } from "../../protocol/wire/frames.ts";
 import { FrameSplice } from "../tunnel/frame-splice.ts";
 import type { Stream, Wire } from "../tunnel/wire.ts";
 import type { OnConnection } from "./connection-report.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
-import { connectLocal, type TcpTarget } from "./tcp-target.ts";
+import type { LocalTcpServer } from "./local-tcp-server.ts";
 
 export interface TcpStreamOptions {
-  target: TcpTarget;
+  server: LocalTcpServer;
   proxyProtocol: ProxyProtocol | undefined;
   onConnection: OnConnection;
 }
@@ -20,8 +21,12 @@ export class TcpStream implements Stream {
   readonly #peer: StreamPeer;
   readonly #options: TcpStreamOptions;
   readonly #startedAtMs = performance.now();
-  #socket!: Socket;
-  #splice!: FrameSplice;
+  #cancelConnect = (): void => undefined;
+  /** undefined until the local server has accepted the connection. */
+  #splice: FrameSplice | undefined;
+  /** What the client has sent before. */
+  readonly #unsent: Frame[] = [];
+  #unsentBytes = 0;
   #onFinished!: (problem?: string) => void;
   #isFinished = false;
 
@@ -33,19 +38,39 @@ export class TcpStream implements Stream {
   }
 
   start(): void {
-    const { target, proxyProtocol } = this.#options;
-    let hasFailed = false;
-    this.#socket = connectLocal(target, (failure) => {
-      if (!failure) return this.#splice.start();
-      hasFailed = true;
-      this.#fail(failure.code, failure.message);
+    this.#onFinished = this.#options.onConnection(() => ({
+      address: this.#peer.address,
+      via: "connect",
+      durationMs: Math.round(performance.now() - this.#startedAtMs),
+      bytesIn: this.#splice?.bytesFromFrames ?? 0,
+      bytesOut: this.#splice?.bytesFromSocket ?? 0,
+    }));
+    this.#cancelConnect = this.#options.server.connect((...[failure, socket]) => {
+      if (failure) this.#fail(failure.code, failure.message);
+      else this.#serve(socket);
     });
+  }
+
+  receive(frame: Frame): void {
+    if (this.#splice) return this.#forward(this.#splice, frame);
+    this.#unsent.push(frame);
+    this.#unsentBytes += frame.payload.byteLength;
+    if (this.#unsentBytes > STREAM_WINDOW_BYTES) this.#failProtocol();
+  }
+
+  abort(): void {
+    this.#close();
+    this.#finish();
+  }
+
+  #serve(socket: Socket): void {
+    const { proxyProtocol } = this.#options;
     if (proxyProtocol !== undefined) {
       const { address, port } = this.#peer;
       const head = { address, port, localAddress: "", localPort: 0 };
-      this.#socket.write(encodeProxyHeader(proxyProtocol, head));
+      socket.write(encodeProxyHeader(proxyProtocol, head));
     }
-    this.#splice = new FrameSplice(this.#socket, {
+    const splice = new FrameSplice(socket, {
       id: this.#id,
       windows: this.#wire.windows,
       localEnd: "the local server",
@@ -54,29 +79,25 @@ export class TcpStream implements Stream {
         this.#wire.finish(this.#id);
         this.#finish();
       },
-      onBreak: (code, reason) => {
-        if (!hasFailed) this.#fail(code, reason);
-      },
+      onBreak: (code, reason) => this.#fail(code, reason),
     });
-    this.#onFinished = this.#options.onConnection(() => ({
-      address: this.#peer.address,
-      via: "connect",
-      durationMs: Math.round(performance.now() - this.#startedAtMs),
-      bytesIn: this.#splice.bytesFromFrames,
-      bytesOut: this.#splice.bytesFromSocket,
-    }));
+    this.#splice = splice;
+    for (const frame of this.#unsent.splice(0)) this.#forward(splice, frame);
+    splice.start();
   }
 
-  receive(frame: Frame): void {
-    if (!this.#splice.receive(frame)) {
-      this.#splice.abort();
-      this.#fail(RESET.protocolError, "the data exceeds its window, or a frame is invalid");
-    }
+  #forward(splice: FrameSplice, frame: Frame): void {
+    if (!splice.receive(frame)) this.#failProtocol();
   }
 
-  abort(): void {
-    this.#splice.abort();
-    this.#finish();
+  #failProtocol(): void {
+    this.#close();
+    this.#fail(RESET.protocolError, "the data exceeds its window, or a frame is invalid");
+  }
+
+  #close(): void {
+    if (this.#splice) this.#splice.abort();
+    else this.#cancelConnect();
   }
 
   #fail(code: ResetCode, reason: string): void {

@@ -26,8 +26,9 @@ import { TcpStream } from "./tcp-stream.ts";
 import type { ConnectionReport, OnConnection } from "./connection-report.ts";
 import type { ProxyProtocol } from "./proxy-protocol.ts";
 import { RelayStreams } from "./relay-streams.ts";
-import { describeNotListening } from "../origin/origin-error.ts";
-import { connectLocal, type TcpTarget } from "./tcp-target.ts";
+import { describeListening } from "../local-server/restart-wait.ts";
+import { LocalTcpServer } from "./local-tcp-server.ts";
+import type { TcpTarget } from "./tcp-target.ts";
 
 export interface TcpTunnelOptions extends ServerAccess {
   target: TcpTarget;
@@ -63,6 +64,8 @@ interface TcpTunnelEventMap {
   latency: [ms: number];
   gates: [gates: TunnelGates];
   notice: [message: string];
+  /** A local server that accepted connections refuses them now, or accepts them again. The message is for the user. */
+  localServer: [isListening: boolean, message: string];
   /** A visitor has connected: `openConnections` has its report. */
   connectionOpened: [];
   /** A connection through the tunnel has ended. */
@@ -73,6 +76,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   readonly #options: TcpTunnelOptions;
   readonly #api: ServiceApi;
   readonly #connection: TunnelConnection;
+  readonly #local: LocalTcpServer;
   #relay: RelayStreams | undefined;
   #served: TcpTunnelInfo | undefined;
   /** Connections that were lost and are not back. The tunnel has reconnected when there are none. */
@@ -87,6 +91,10 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     this.#options = options;
     this.#api = new ServiceApi(options, options.token);
     const { target, proxyProtocol, settings, isPrivate } = options;
+    const server = new LocalTcpServer(target, (isListening) =>
+      this.emit("localServer", isListening, describeListening(isListening, target.text)),
+    );
+    this.#local = server;
     this.#connection = new TunnelConnection({
       ...options,
       query: {
@@ -100,7 +108,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
       openStream: (wire, id, opening) => {
         if (opening.type !== "connect") return null;
         const onConnection: OnConnection = (read) => this.#openConnection(read);
-        return new TcpStream(wire, id, opening.peer, { target, proxyProtocol, onConnection });
+        return new TcpStream(wire, id, opening.peer, { server, proxyProtocol, onConnection });
       },
     });
     this.#forwardEvents();
@@ -126,13 +134,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
 
   /** Opens and closes a connection. @returns why the local server does not accept it, in a sentence; null when it does. */
   findConnectProblem(): Promise<string | null> {
-    const { target } = this.#options;
-    return new Promise((resolve) => {
-      const socket = connectLocal(target, (failure) => {
-        socket.destroy();
-        resolve(failure && describeNotListening(failure.error, target.text));
-      });
-    });
+    return this.#local.findConnectProblem();
   }
 
   start(): void {
@@ -142,6 +144,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   /** Ends the tunnel: connections through it are reset. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#local.endWaits();
     this.#relay?.close();
     await this.#connection.close();
   }
@@ -181,9 +184,9 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   }
 
   #openRelay({ tunnelId, name, expiresAt }: Welcome): void {
-    const { target, proxyProtocol, authorities } = this.#options;
+    const { proxyProtocol, authorities } = this.#options;
     this.#relay = new RelayStreams({
-      target,
+      server: this.#local,
       proxyProtocol,
       authorities,
       getAccess: (signal, unusablePort) =>

@@ -20,6 +20,7 @@ import { StoredRequests, type StorageProblem } from "../origin/stored-requests.t
 import { openStream } from "../origin/open-stream.ts";
 import { startReplay, type Replay } from "../origin/replay.ts";
 import type { RequestReport } from "../library/types.ts";
+import { describeListening } from "../local-server/restart-wait.ts";
 import { OriginServer } from "../origin/origin-server.ts";
 import type { PublicUrl } from "../gates/options.ts";
 import { UsageError } from "../options.ts";
@@ -55,6 +56,8 @@ export interface HttpTunnelEventMap extends ConnectionEventMap {
   streamOpened: [request: RequestReport];
   streamClosed: [request: RequestReport];
   notice: [message: string];
+  /** A local server that accepted connections refuses them now, or accepts them again. The message is for the user. */
+  localServer: [isListening: boolean, message: string];
   /** The function that answers requests threw, or its response's body failed. Without a listener it is printed. */
   handlerError: [error: unknown];
   /** The tunnel has ended: it was closed, or the server rejected it permanently, with this rejection. */
@@ -96,12 +99,18 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
       onStreamOpened: (request) => this.#report("streamOpened", request),
       onStreamClosed: (request) => this.#report("streamClosed", request),
       onUnreachable: () => this.#health?.reportUnreachable(),
+      onListeningChanged: (isListening) =>
+        this.#report("localServer", isListening, describeListening(isListening, target.origin)),
       onNotice: (message) => this.#report("notice", message),
       onLocalError: (error) => {
         if (!this.#report("handlerError", error)) console.error(error);
       },
     });
-    if (options.pool) this.#health = this.#watchHealth();
+    if (options.pool) {
+      this.#health = this.#watchHealth();
+      // Another agent serves the visitors at once.
+      this.#origin.endWaits();
+    }
     const connection: ConnectionOptions = {
       ...options,
       query: {
@@ -166,6 +175,7 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
   /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_TIMEOUT_MS`. */
   close(): Promise<void> {
     this.#health?.stop();
+    this.#origin.endWaits();
     // A second call waits for the same requests.
     this.#closing ??= Promise.all([this.#connection.close(), this.#shards.close()]).then(() =>
       this.#end(),

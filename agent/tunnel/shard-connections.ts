@@ -14,7 +14,7 @@ export class ShardConnections {
 
   /**
    * @param options of the main connection.
-   * @param onRefused so many visits were refused.
+   * @param onRefused called with the number of visits that were refused since the last call.
    */
   constructor(options: ConnectionOptions, onRefused: (visits: number) => void) {
     this.#options = options;

@@ -71,7 +71,7 @@ export interface ConnectionEventMap {
   maintenance: [isOn: boolean, tunnelId: string];
   /** How many objects the tunnel's visitors are spread over: after each welcome, and when it changes. */
   shards: [count: number];
-  /** So many visits were refused by the gates, the rate limit or maintenance, since the last such event. */
+  /** This many visits were refused by the gates, the rate limit or maintenance since the last such event. */
   refused: [visits: number];
   /** How many agents serve the tunnel as a pool, this one included. */
   pool: [agents: number];
@@ -199,7 +199,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     const wire = this.#wire;
     // From now on the wire refuses its streams: those in the message of the welcome too.
     this.#wire = undefined;
-    wire?.close("the versions do not fit");
+    wire?.close("the versions are incompatible");
     this.#reject(CLOSE.unsupported_version, { message, subcode });
   }
 

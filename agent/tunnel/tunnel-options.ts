@@ -46,7 +46,7 @@ export const TCP_QUERY_OPTIONS = {
   allow: {
     kind: "list",
     placeholder: "CIDR",
-    help: "accept visitors from these addresses only; may be repeated; off removes the list that the tunnel has",
+    help: "accept visitors from these addresses only; may be repeated; off removes the current list",
     word: OFF,
     parse: parseAllowed,
   },

@@ -16,7 +16,7 @@ export interface InterfaceWatchEvents {
 export class InterfaceWatch {
   readonly #events: InterfaceWatchEvents;
   #timer: NodeJS.Timeout | undefined;
-  /** Ends the polls of the last `start`, of which one may be running. */
+  /** Ends the polls of the last `start`, including one that is running. */
   #stop = new AbortController();
 
   constructor(events: InterfaceWatchEvents) {

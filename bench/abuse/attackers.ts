@@ -74,7 +74,7 @@ function repeat(perSecond: number, act: () => void): void {
   setInterval(act, 1000 / perSecond);
 }
 
-/** Opens a connection and sends a header byte by byte, again and again. */
+/** Opens a connection and sends a header byte by byte, repeatedly. */
 async function sendSlowly(openConnection: () => Socket): Promise<void> {
   for (;;) {
     const socket = openConnection();

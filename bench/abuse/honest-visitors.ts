@@ -4,6 +4,7 @@
  * fewer of them instead).
  */
 import { Agent, request } from "node:http";
+import { summarizeLatencies, type Latencies } from "../statistics.ts";
 
 export interface HonestPlan {
   port: number;
@@ -12,11 +13,7 @@ export interface HonestPlan {
   seconds: number;
 }
 
-export interface HonestResult {
-  /** In milliseconds. */
-  p50: number;
-  p99: number;
-  max: number;
+export interface HonestResult extends Latencies {
   requests: number;
   errors: string[];
 }
@@ -74,13 +71,8 @@ async function visit({
   });
   await Promise.all(answers);
   agent.destroy();
-  latencies.sort((a, b) => a - b);
-  const percentile = (part: number): number =>
-    latencies[Math.floor(latencies.length * part)] ?? NaN;
   return {
-    p50: percentile(0.5),
-    p99: percentile(0.99),
-    max: latencies.at(-1) ?? NaN,
+    ...summarizeLatencies(latencies),
     requests: total,
     errors,
   };

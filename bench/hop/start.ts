@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { startFrontProxy } from "../../self-host/front-proxy/front-proxy.ts";
 import { SMALL_YOUNG_GENERATION } from "../../self-host/processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "../../self-host/workerd/wrangler-config.ts";
@@ -34,7 +35,7 @@ export async function startHop(): Promise<Hop> {
     const answered = await fetch(`http://127.0.0.1:${port}/`).catch(() => null);
     if (answered?.ok) break;
     if (tries > 200) throw new Error("the bare hop did not start");
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await sleep(50);
   }
   return {
     port,

@@ -8,6 +8,7 @@ import { writeFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   startRelayProcess,
@@ -18,14 +19,15 @@ import {
   getCpuMs,
   getResidentMiB,
   ROOT,
-  runLoad,
+  startCpuMeter,
   startProgram,
   stopChild,
   type Program,
 } from "../processes.ts";
 import { mintToken } from "../api.ts";
+import { measureLoad } from "../measured-load.ts";
 import type { Row } from "../report.ts";
-import { CHUNK_BYTES, CONNECTIONS, ROUNDS, UNLIMITED_MBPS, WARM_UP_SECONDS } from "../settings.ts";
+import { CHUNK_BYTES, CONNECTIONS, ROUNDS, UNLIMITED_MBPS } from "../settings.ts";
 import { formatPercent, round } from "../statistics.ts";
 import { createFirstAccount } from "../stack.ts";
 
@@ -103,18 +105,27 @@ async function start(): Promise<Bench> {
 }
 
 /** Resolves with the `ready` event. Starts the command again until then: the API may not know the relay yet. */
-async function startCommand(args: string[]): Promise<{ child: ChildProcess; ready: unknown }> {
+async function startCommand(args: string[]): Promise<{ child: ChildProcess; ready: object }> {
   for (;;) {
     const child = spawn(process.execPath, [join(ROOT, "agent/bin/launch.js"), ...args], {
       stdio: ["ignore", "pipe", "inherit"],
     });
-    const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+    const ready = await readReadyEvent(child.stdout);
     child.stdout.resume();
-    const first = JSON.parse(line) as { event: string };
-    if (first.event === "ready") return { child, ready: first };
+    if (ready !== undefined) return { child, ready };
     await stopChild(child);
     await sleep(200);
   }
+}
+
+/** @returns undefined when the command reports a problem first, or ends. */
+async function readReadyEvent(output: Readable): Promise<object | undefined> {
+  for await (const line of createInterface(output)) {
+    const event = JSON.parse(line) as { event: string };
+    if (event.event === "ready") return event;
+    if (event.event !== "inspect") return undefined;
+  }
+  return undefined;
 }
 
 // ── Small requests ──
@@ -123,21 +134,11 @@ async function measureRequests(bench: Bench, seconds: number): Promise<Row[]> {
   const { relay, agent, origin, publicPort } = bench;
   const rows: Row[] = [];
   for (let run = 1; run <= ROUNDS; run += 1) {
-    const load = (port: number) =>
-      runLoad({
-        port,
-        host: "tcp",
-        path: "/",
-        connections: CONNECTIONS,
-        seconds,
-        warmUpSeconds: WARM_UP_SECONDS,
-      });
-    const direct = await load(origin.port);
-    const before = [getCpuMs(relay.pid), getCpuMs(agent.pid ?? 0)] as const;
-    const tunneled = await load(publicPort);
-    const requests = tunneled.requestsPerSecond * (seconds + WARM_UP_SECONDS);
-    const cost = (pid: number, earlier: number) =>
-      Math.round(((getCpuMs(pid) - earlier) * 10_000) / requests) / 10;
+    const plan = { host: "tcp", path: "/", connections: CONNECTIONS, seconds };
+    const direct = await measureLoad({ ...plan, port: origin.port }, []);
+    const pids = [relay.pid, agent.pid ?? 0];
+    const tunneled = await measureLoad({ ...plan, port: publicPort }, pids);
+    const [relayMicros = NaN, agentMicros = NaN] = tunneled.cpuMicros;
     rows.push({
       group: "tcp: GETs over 32 connections",
       round: run,
@@ -147,8 +148,8 @@ async function measureRequests(bench: Bench, seconds: number): Promise<Row[]> {
       "p50 ms": round(tunneled.p50, 2),
       "p99 ms": round(tunneled.p99, 2),
       errors: tunneled.errors,
-      "relay µs/req": cost(relay.pid, before[0]),
-      "agent µs/req": cost(agent.pid ?? 0, before[1]),
+      "relay µs/req": round(relayMicros, 1),
+      "agent µs/req": round(agentMicros, 1),
     });
   }
   return rows;
@@ -164,10 +165,10 @@ async function measureStream({ relay, agent, origin, publicPort }: Bench): Promi
   ] as const) {
     for (let run = 1; run <= ROUNDS; run += 1) {
       const direct = await transfer(origin.port, STREAM_BYTES);
-      const before = [getCpuMs(relay.pid), getCpuMs(agent.pid ?? 0)] as const;
+      const readCpuMs = startCpuMeter([relay.pid, agent.pid ?? 0]);
       const tunneled = await transfer(publicPort, STREAM_BYTES);
-      const cost = (pid: number, earlier: number) =>
-        Math.round((getCpuMs(pid) - earlier) / (STREAM_BYTES / 1e9));
+      const [relayMs = NaN, agentMs = NaN] = readCpuMs();
+      const perGB = (ms: number) => Math.round(ms / (STREAM_BYTES / 1e9));
       rows.push({
         group: "tcp: one stream",
         path,
@@ -175,8 +176,8 @@ async function measureStream({ relay, agent, origin, publicPort }: Bench): Promi
         "direct MB/s": Math.round(direct),
         "tunnel MB/s": Math.round(tunneled),
         ratio: formatPercent(tunneled / direct),
-        "relay ms/GB": cost(relay.pid, before[0]),
-        "agent ms/GB": cost(agent.pid ?? 0, before[1]),
+        "relay ms/GB": perGB(relayMs),
+        "agent ms/GB": perGB(agentMs),
       });
     }
   }

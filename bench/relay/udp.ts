@@ -330,7 +330,7 @@ async function measureFlood(bench: Bench): Promise<Row> {
   for (let sequence = first + 1; sequence <= last; sequence += 1)
     if (pings.roundTrips.has(sequence)) answered += 1;
   return {
-    group: "a session of 500 datagrams a second beside a flood of junk",
+    group: "a session of 500 datagrams a second during a flood of junk",
     "junk a second": junkPerSecond,
     sent: last - first,
     answered,

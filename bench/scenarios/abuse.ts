@@ -22,6 +22,7 @@ import {
   stopChild,
 } from "../processes.ts";
 import type { Row } from "../report.ts";
+import type { BenchOptions } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
 import { round } from "../statistics.ts";
 
@@ -34,7 +35,7 @@ const DESCRIPTORS_TOLERANCE = 50;
 
 const TARGETS = { p99: 2, memoryMiB: 128 };
 
-export async function benchAbuse(stack: BenchStack, seconds: number): Promise<Row[]> {
+export async function benchAbuse(stack: BenchStack, { seconds }: BenchOptions): Promise<Row[]> {
   const { server, host } = stack;
   const attackSeconds = seconds * ATTACK_SECONDS_PER_SECOND;
   const honest: HonestPlan = {
@@ -64,20 +65,41 @@ export async function benchAbuse(stack: BenchStack, seconds: number): Promise<Ro
     host: `abused.localhost:${server.port}`,
   };
   attackers.send(plan);
-  const peak = watchMemory(stack);
+  const memory = watchMemory(stack);
   const attacked = await visitHonestly({ ...honest, seconds: attackSeconds });
-  const { peakMiB, peakByProcess } = peak.stop();
+  const peak = memory.stop();
   await stopChild(attackers);
 
   const settled = await waitForDescriptors(stack, before.descriptors);
   await stopChild(tenant);
 
-  const grownMiB = peakMiB - before.residentMiB;
-  const growth = [...peakByProcess].map(([name, mib]) => {
-    return `${name} ${round(mib - (before.byProcess.get(name) ?? 0))}`;
-  });
-  const verdict = (isMet: boolean): string => (isMet ? "met" : "NOT MET");
-  const describe = (phase: string, { p50, p99, max, requests, errors }: HonestResult): Row => ({
+  return [
+    describeVisits("quiet", quiet),
+    describeVisits("attacked", attacked),
+    ...compareWithTargets(attackSeconds, [
+      {
+        target: `p99 at most ${TARGETS.p99} times the quiet one`,
+        measured: `${round(attacked.p99 / quiet.p99, 2)} times`,
+        isMet: attacked.p99 <= TARGETS.p99 * quiet.p99,
+      },
+      {
+        target: "no errors",
+        measured: String(attacked.errors.length),
+        isMet: attacked.errors.length === 0,
+      },
+      compareMemory(before, peak),
+      {
+        target: `descriptors within ±${DESCRIPTORS_TOLERANCE} after ${SETTLE_MAX_MS / 1000} s`,
+        measured: `${before.descriptors} before, ${settled.descriptors} after ${round(settled.ms / 1000)} s`,
+        isMet: Math.abs(settled.descriptors - before.descriptors) <= DESCRIPTORS_TOLERANCE,
+      },
+    ]),
+  ];
+}
+
+function describeVisits(phase: string, result: HonestResult): Row {
+  const { p50, p99, max, requests, errors } = result;
+  return {
     group: "abuse: the honest tenant, 200 req/s, open loop",
     phase,
     "p50 ms": round(p50, 2),
@@ -86,33 +108,33 @@ export async function benchAbuse(stack: BenchStack, seconds: number): Promise<Ro
     requests,
     errors: errors.length,
     reasons: [...new Set(errors)].join(", "),
-  });
-  const target = (name: string, value: string, isMet: boolean): Row => ({
+  };
+}
+
+interface Comparison {
+  target: string;
+  measured: string;
+  isMet: boolean;
+}
+
+function compareWithTargets(attackSeconds: number, comparisons: Comparison[]): Row[] {
+  return comparisons.map(({ isMet, ...comparison }) => ({
     group: `abuse: targets over ${attackSeconds} s`,
-    target: name,
-    measured: value,
-    verdict: verdict(isMet),
-  });
-  return [
-    describe("quiet", quiet),
-    describe("attacked", attacked),
-    target(
-      `p99 at most ${TARGETS.p99} times the quiet one`,
-      `${round(attacked.p99 / quiet.p99, 2)} times`,
-      attacked.p99 <= TARGETS.p99 * quiet.p99,
-    ),
-    target("no errors", String(attacked.errors.length), attacked.errors.length === 0),
-    target(
-      `resident memory grows by at most ${TARGETS.memoryMiB} MiB`,
-      `${round(grownMiB)} MiB, from ${round(before.residentMiB)} (at most: ${growth.join(", ")})`,
-      grownMiB <= TARGETS.memoryMiB,
-    ),
-    target(
-      `descriptors within ±${DESCRIPTORS_TOLERANCE} after ${SETTLE_MAX_MS / 1000} s`,
-      `${before.descriptors} before, ${settled.descriptors} after ${round(settled.ms / 1000)} s`,
-      Math.abs(settled.descriptors - before.descriptors) <= DESCRIPTORS_TOLERANCE,
-    ),
-  ];
+    ...comparison,
+    verdict: isMet ? "met" : "NOT MET",
+  }));
+}
+
+function compareMemory(before: Measurement, { peakMiB, peakByProcess }: MemoryPeak): Comparison {
+  const grownMiB = peakMiB - before.residentMiB;
+  const growth = [...peakByProcess].map(
+    ([name, mib]) => `${name} ${round(mib - (before.byProcess.get(name) ?? 0))}`,
+  );
+  return {
+    target: `resident memory grows by at most ${TARGETS.memoryMiB} MiB`,
+    measured: `${round(grownMiB)} MiB, from ${round(before.residentMiB)} (at most: ${growth.join(", ")})`,
+    isMet: grownMiB <= TARGETS.memoryMiB,
+  };
 }
 
 const DENY_POLICY = { actions: [{ kind: "deny", path_prefix: "/admin/private" }] };
@@ -154,7 +176,12 @@ async function measure(stack: BenchStack): Promise<Measurement> {
   return { residentMiB, byProcess, descriptors };
 }
 
-function watchMemory(stack: BenchStack) {
+interface MemoryPeak {
+  peakMiB: number;
+  peakByProcess: Map<string, number>;
+}
+
+function watchMemory(stack: BenchStack): { stop(): MemoryPeak } {
   let peakMiB = 0;
   const peakByProcess = new Map<string, number>();
   const timer = setInterval(() => {

@@ -6,8 +6,10 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startServer } from "../../test/harness/server/server.ts";
 import { mintToken } from "../api.ts";
-import { getCpuMs, getResidentMiB, ROOT, runLoad, stopChild } from "../processes.ts";
+import { measureLoad } from "../measured-load.ts";
+import { getResidentMiB, ROOT, stopChild } from "../processes.ts";
 import type { Row } from "../report.ts";
+import type { BenchOptions } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
 import { median, percentile, round } from "../statistics.ts";
 
@@ -19,7 +21,7 @@ const RESTARTS = 3;
 /** V8 and the agent return memory some seconds after the start. */
 const SETTLE_MS = 15_000;
 
-export async function benchAgent(stack: BenchStack, seconds: number): Promise<Row[]> {
+export async function benchAgent(stack: BenchStack, { seconds }: BenchOptions): Promise<Row[]> {
   return [
     ...(await measureStart(stack)),
     ...(await measureCpu(stack, seconds)),
@@ -42,7 +44,7 @@ async function measureStart(stack: BenchStack): Promise<Row[]> {
   const [plain, plainMiB] = [median(empty!), await measurePlainNode()];
   const idleMiB = getResidentMiB(stack.agent.pid ?? 0);
   const toRow = (name: string, ms: number): Row => ({
-    group: "agent: start in ms, beside an empty program of Node.js",
+    group: "agent: start in ms, compared with an empty program of Node.js",
     command: name,
     ms: round(ms),
     "empty program": round(plain),
@@ -53,7 +55,7 @@ async function measureStart(stack: BenchStack): Promise<Row[]> {
     toRow("--help", median(help!)),
     toRow("doctor", median(doctor!)),
     {
-      group: "agent: resident memory in MiB, beside an idle program of Node.js",
+      group: "agent: resident memory in MiB, compared with an idle program of Node.js",
       tunnels: 1,
       MiB: round(idleMiB, 1),
       "idle program": round(plainMiB, 1),
@@ -82,14 +84,11 @@ async function measurePlainNode(): Promise<number> {
 async function measureCpu(stack: BenchStack, seconds: number): Promise<Row[]> {
   const pids = [stack.agent.pid ?? 0, stack.origin.pid];
   const plan = { port: stack.server.port, host: stack.host, path: "/", connections: 32 };
-  const before = pids.map(getCpuMs);
-  const { requestsPerSecond } = await runLoad({ ...plan, seconds, warmUpSeconds: 0 });
-  const [agent = NaN, origin = NaN] = pids.map(
-    (pid, index) => ((getCpuMs(pid) - before[index]!) * 1000) / (requestsPerSecond * seconds),
-  );
+  const { cpuMicros } = await measureLoad({ ...plan, seconds }, pids);
+  const [agent = NaN, origin = NaN] = cpuMicros;
   return [
     {
-      group: "agent: CPU of a request in µs, beside the local server",
+      group: "agent: CPU of a request in µs, compared with the local server",
       connections: 32,
       agent: round(agent),
       "local server": round(origin),
@@ -103,14 +102,16 @@ async function measureManyTunnels(stack: BenchStack): Promise<Row[]> {
   const token = await mintToken(stack, { tunnelQuota: AGENTS * TUNNELS_EACH + 100 });
   const tokenFile = await writeToken(stack, token);
   const reconnects = new ReconnectTimes();
-  const single = await startTunnels(stack, tokenFile, "single", AGENTS * TUNNELS_EACH, reconnects);
+  const all = { tokenFile, name: "single", count: AGENTS * TUNNELS_EACH };
+  const single = await startTunnels(stack, all, reconnects);
   await sleep(SETTLE_MS);
   const mib = getResidentMiB(single.pid ?? 0);
   await stopChild(single, "SIGINT");
 
   const agents: ChildProcess[] = [];
   for (let agent = 0; agent < AGENTS; agent += 1) {
-    agents.push(await startTunnels(stack, tokenFile, `agent-${agent}`, TUNNELS_EACH, reconnects));
+    const some = { tokenFile, name: `agent-${agent}`, count: TUNNELS_EACH };
+    agents.push(await startTunnels(stack, some, reconnects));
   }
   const waits: number[] = [];
   let current = stack.server;
@@ -129,7 +130,7 @@ async function measureManyTunnels(stack: BenchStack): Promise<Row[]> {
   const getPercentile = (share: number) => round(percentile(waits, share));
   return [
     {
-      group: "agent: resident memory in MiB, beside an idle program of Node.js",
+      group: "agent: resident memory in MiB, compared with an idle program of Node.js",
       tunnels: AGENTS * TUNNELS_EACH,
       MiB: round(mib, 1),
     },
@@ -169,9 +170,7 @@ class ReconnectTimes {
 /** One process with many tunnels. Resolves when all of them are open. */
 async function startTunnels(
   stack: BenchStack,
-  tokenFile: string,
-  name: string,
-  count: number,
+  { tokenFile, name, count }: { tokenFile: string; name: string; count: number },
   reconnects: ReconnectTimes,
 ): Promise<ChildProcess> {
   const tunnels = Array.from(

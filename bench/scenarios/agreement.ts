@@ -1,6 +1,6 @@
 /**
  * Sends a hundred thousand requests and compares the visitors' own count with the counts of every part of the API. All
- * of them must be equal, also when the visitors are spread over several objects.
+ * of them must be equal, even when the visitors are spread over several objects.
  */
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -117,7 +117,7 @@ async function waitForReports(stack: BenchStack, { requests }: Totals): Promise<
   while (Date.now() < until) {
     const metrics = await callApi<{ requests_last_24h: number }>(stack, "GET", "/metrics");
     if (metrics.requests_last_24h >= requests) return;
-    await new Promise((resolve) => setTimeout(resolve, 250));
+    await sleep(250);
   }
 }
 

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, request as httpRequest, type ClientRequest } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as wait } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expose } from "../../agent/expose.ts";
 import { mintToken } from "../api.ts";
 import type { Row } from "../report.ts";
@@ -75,7 +75,7 @@ async function measureBytes(
   const visits = Array.from({ length: streams }, () =>
     path === "download" ? download(stack, host, received) : upload(stack, host),
   );
-  await wait(SECONDS * 1000);
+  await sleep(SECONDS * 1000);
   const bytes = path === "download" ? received.bytes : origin.received;
   for (const visit of visits) visit.destroy();
   origin.stop();

@@ -2,9 +2,8 @@
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import { callApi } from "../api.ts";
-import { getCpuMs, runLoad } from "../processes.ts";
-import { CONNECTIONS, WARM_UP_SECONDS } from "../settings.ts";
-import { formatPercent, medianBy, round } from "../statistics.ts";
+import { compareVariants, measureLoad, type MeasuredLoad } from "../measured-load.ts";
+import { CONNECTIONS, type BenchOptions } from "../settings.ts";
 import type { Row } from "../report.ts";
 import type { BenchStack } from "../stack.ts";
 
@@ -18,51 +17,19 @@ const CAPTURE_MODES = [
   { name: "heads and bodies, watched", settings: {}, isWatched: true },
 ];
 
-interface Measurement {
-  requestsPerSecond: number;
-  p50: number;
-  p99: number;
-  errors: number;
-  cpuPerRequest: number;
-}
-
-export async function benchCaptures(stack: BenchStack, seconds: number): Promise<Row[]> {
-  const results = CAPTURE_MODES.map(({ name }) => ({ name, rounds: [] as Measurement[] }));
+export async function benchCaptures(stack: BenchStack, { seconds }: BenchOptions): Promise<Row[]> {
+  const { server, host, workerdPid } = stack;
+  const plan = { port: server.port, host, path: "/", connections: CONNECTIONS, seconds };
+  const rounds = new Map(CAPTURE_MODES.map(({ name }) => [name, [] as MeasuredLoad[]]));
   for (let round = 0; round < ROUNDS; round++) {
-    for (const [i, { settings, isWatched }] of CAPTURE_MODES.entries()) {
+    for (const { name, settings, isWatched } of CAPTURE_MODES) {
       await setCapturing(stack, settings);
       const watcher = isWatched ? await watch(stack) : undefined;
-      results[i]!.rounds.push(await measure(stack, seconds));
+      rounds.get(name)!.push(await measureLoad(plan, [workerdPid]));
       watcher?.terminate();
     }
   }
-  const medians = results.map(({ name, rounds }) => ({
-    name,
-    ...medianBy(rounds, ({ requestsPerSecond }) => requestsPerSecond),
-  }));
-  const [nothing] = medians;
-  return medians.map(({ name, requestsPerSecond, p50, p99, errors, cpuPerRequest }) => ({
-    group: "captures",
-    captured: name,
-    connections: CONNECTIONS,
-    "req/s": Math.round(requestsPerSecond),
-    "to nothing": formatPercent(requestsPerSecond / nothing!.requestsPerSecond),
-    "p50 ms": round(p50, 2),
-    "p99 ms": round(p99, 2),
-    errors,
-    "server µs/req": Math.round(cpuPerRequest),
-  }));
-}
-
-async function measure(
-  { server, host, workerdPid }: BenchStack,
-  seconds: number,
-): Promise<Measurement> {
-  const before = getCpuMs(workerdPid);
-  const plan = { port: server.port, host, path: "/", connections: CONNECTIONS };
-  const result = await runLoad({ ...plan, seconds, warmUpSeconds: WARM_UP_SECONDS });
-  const requests = result.requestsPerSecond * (seconds + WARM_UP_SECONDS);
-  return { ...result, cpuPerRequest: ((getCpuMs(workerdPid) - before) * 1000) / requests };
+  return compareVariants("captures", rounds);
 }
 
 async function setCapturing(stack: BenchStack, settings: object): Promise<void> {

@@ -1,8 +1,10 @@
 /** Agents that connect at once (`--tunnels`, at most 1,999): how soon the list contains them, omits closed ones, and is complete after a crash. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { expose, type ExposedTunnel } from "../../agent/expose.ts";
 import { callApi, mintToken } from "../api.ts";
 import { CONCURRENCY, runConcurrently } from "../many/concurrency.ts";
 import type { Row } from "../report.ts";
+import type { BenchOptions } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
 
 /** The part of the agents that close. */
@@ -11,8 +13,7 @@ const WAIT_MAX_MS = 60_000;
 
 export async function benchConnections(
   stack: BenchStack,
-  _seconds: number,
-  count: number,
+  { tunnels: count }: BenchOptions,
 ): Promise<Row[]> {
   const closed = Math.floor(count * CLOSED_PART);
   const token = await mintToken(stack, { tunnelQuota: count });
@@ -68,7 +69,7 @@ async function retryList(stack: BenchStack): Promise<TimedCount> {
     try {
       return await fetchList(stack);
     } catch {
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await sleep(20);
     }
   }
 }
@@ -80,6 +81,6 @@ async function waitForCount(stack: BenchStack, wanted: number): Promise<TimedCou
     const { count } = await retryList(stack);
     const ms = performance.now() - startedAt;
     if (count === wanted || ms > WAIT_MAX_MS) return { count, ms };
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await sleep(20);
   }
 }

@@ -9,9 +9,10 @@ import type { CDPSession, Page } from "playwright-core";
 import { openBrowser } from "../../test/harness/browser/browser.ts";
 import { PACED_REQUESTS_PER_SECOND, visitPaced } from "../paced-visits.ts";
 import type { Row } from "../report.ts";
+import type { BenchOptions } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
 
-/** So many requests are loaded before the filter is measured. */
+/** Requests that are loaded before the filter is measured. */
 const LISTED_ROWS = 10_000;
 const MEBIBYTE = 1024 * 1024;
 /** The longest body that is captured. */
@@ -28,7 +29,7 @@ const LIMITS = {
   "512 KiB body ms": "<= 100",
 } as const;
 
-export async function benchDashboard(stack: BenchStack, seconds: number): Promise<Row[]> {
+export async function benchDashboard(stack: BenchStack, { seconds }: BenchOptions): Promise<Row[]> {
   const browser = await openBrowser();
   try {
     const page = await browser.newPage();

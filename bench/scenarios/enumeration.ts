@@ -4,9 +4,10 @@
  * shuffled: the noise is the difference that 99 of 100 shuffles stay below. The request right after each call is
  * measured too, because work that continues after a response could slow it down.
  */
-import { setTimeout as wait } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Row } from "../report.ts";
+import type { BenchOptions } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
 import { median, round } from "../statistics.ts";
 
@@ -26,7 +27,10 @@ interface Sample {
   nextMs: number;
 }
 
-export async function benchEnumeration({ server }: BenchStack, seconds: number): Promise<Row[]> {
+export async function benchEnumeration(
+  { server }: BenchStack,
+  { seconds }: BenchOptions,
+): Promise<Row[]> {
   const database = new pg.Client({ connectionString: await server.databaseUrl() });
   await database.connect();
   for (const email of [CONFIRMED, UNCONFIRMED]) {
@@ -46,7 +50,7 @@ export async function benchEnumeration({ server }: BenchStack, seconds: number):
     for (let taken = -WARM_UP_SAMPLES; taken < 2 * seconds * SAMPLES_PER_SECOND; taken++) {
       // Otherwise requests over the limit of reset tokens would be refused, which is less work.
       await database.query("delete from password_resets");
-      await wait(SETTLE_MS);
+      await sleep(SETTLE_MS);
       const isKnown = Math.random() < 0.5;
       const email = isKnown ? known : `${crypto.randomUUID()}@example.com`;
       const ms = await measureMs(() => post(server.url, path, { email, ...fields }));

@@ -1,9 +1,9 @@
 /** The cost of gates: requests per second with each gate, relative to a tunnel without gates. */
 import { COOKIE, TunnelBrowser } from "../../test/harness/tunnel/gated-visits.ts";
 import { callApi } from "../api.ts";
-import { getCpuMs, runLoad } from "../processes.ts";
-import { CONNECTIONS, ROUNDS, WARM_UP_SECONDS } from "../settings.ts";
-import { formatPercent, medianBy, round } from "../statistics.ts";
+import { compareVariants, measureLoad, type MeasuredLoad } from "../measured-load.ts";
+import { runLoad } from "../processes.ts";
+import { CONNECTIONS, ROUNDS, type BenchOptions } from "../settings.ts";
 import type { Row } from "../report.ts";
 import type { BenchStack } from "../stack.ts";
 
@@ -55,34 +55,21 @@ function buildGates(visitorToken: string, pass: string): Gate[] {
   ];
 }
 
-export async function benchGates(stack: BenchStack, seconds: number): Promise<Row[]> {
+export async function benchGates(stack: BenchStack, { seconds }: BenchOptions): Promise<Row[]> {
   const gates = buildGates(await mintVisitorToken(stack), await signIn(stack));
-  const results = new Map(gates.map(({ name }) => [name, [] as Measurement[]]));
+  const rounds = new Map(gates.map(({ name }) => [name, [] as MeasuredLoad[]]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const gate of gates) {
       for (const setting of GATES) await send(stack, "DELETE", setting);
       await gate.set(stack);
       // The first request verifies the password or token, whose result is cached. Only later ones are measured.
-      await runLoad({ ...buildPlan(stack, gate), connections: 1, seconds: 0.5, warmUpSeconds: 0 });
-      results.get(gate.name)!.push(await measure(stack, gate, seconds));
+      const plan = buildPlan(stack, gate);
+      await runLoad({ ...plan, connections: 1, seconds: 0.5, warmUpSeconds: 0 });
+      const measured = { ...plan, connections: CONNECTIONS, seconds };
+      rounds.get(gate.name)!.push(await measureLoad(measured, [stack.workerdPid]));
     }
   }
-  const medians = [...results].map(([name, rounds]) => ({
-    name,
-    ...medianBy(rounds, ({ requestsPerSecond }) => requestsPerSecond),
-  }));
-  const [open] = medians;
-  return medians.map(({ name, requestsPerSecond, p50, p99, errors, cpuPerRequest }) => ({
-    group: "gates",
-    path: name,
-    connections: CONNECTIONS,
-    "req/s": Math.round(requestsPerSecond),
-    "to open": formatPercent(requestsPerSecond / open!.requestsPerSecond),
-    "p50 ms": round(p50, 2),
-    "p99 ms": round(p99, 2),
-    errors,
-    "server µs/req": Math.round(cpuPerRequest),
-  }));
+  return compareVariants("gates", rounds);
 }
 
 /** Signs a visitor in at the identity provider. @returns the visitor pass. */
@@ -103,23 +90,8 @@ async function mintVisitorToken(stack: BenchStack): Promise<string> {
   return token;
 }
 
-type Measurement = Awaited<ReturnType<typeof measure>>;
-
 function buildPlan({ server, host }: BenchStack, { headers }: Gate) {
   return { port: server.port, host, path: "/", ...(headers && { headers }) };
-}
-
-async function measure(stack: BenchStack, gate: Gate, seconds: number) {
-  const before = getCpuMs(stack.workerdPid);
-  const result = await runLoad({
-    ...buildPlan(stack, gate),
-    connections: CONNECTIONS,
-    seconds,
-    warmUpSeconds: WARM_UP_SECONDS,
-  });
-  const requests = result.requestsPerSecond * (seconds + WARM_UP_SECONDS);
-  const cpuPerRequest = ((getCpuMs(stack.workerdPid) - before) * 1000) / requests;
-  return { ...result, cpuPerRequest };
 }
 
 async function send(

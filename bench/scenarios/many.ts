@@ -8,8 +8,9 @@ import type { ServerOptions } from "../../test/harness/server/server.ts";
 import { callApi, type ApiCaller } from "../api.ts";
 import { AGENTS_PER_ADDRESS, startAgents } from "../many/agents-group.ts";
 import { CONCURRENCY, runConcurrently } from "../many/concurrency.ts";
-import { getCpuMs, getResidentMiB, listServerProcesses } from "../processes.ts";
+import { getResidentMiB, listServerProcesses, startCpuMeter } from "../processes.ts";
 import type { Row } from "../report.ts";
+import type { BenchOptions } from "../settings.ts";
 import { median, round } from "../statistics.ts";
 import type { BenchStack } from "../stack.ts";
 
@@ -49,19 +50,15 @@ export function buildOptionsForMany(tunnels: number): ServerOptions {
   };
 }
 
-export async function benchMany(
-  stack: BenchStack,
-  _seconds: number,
-  tunnels: number,
-): Promise<Row[]> {
+export async function benchMany(stack: BenchStack, { tunnels }: BenchOptions): Promise<Row[]> {
   const processes = await listServerProcesses(stack.server);
-  const cpuBefore = processes.map(({ pid }) => getCpuMs(pid));
+  const readCpuMs = startCpuMeter(processes.map(({ pid }) => pid));
   const residentBefore = getResidentMiB(stack.workerdPid);
   const startedAt = performance.now();
   const agents = await startAgents(stack, tunnels);
   const seconds = (performance.now() - startedAt) / 1000;
   const listedSeconds = await waitUntilListed(agents.owners, tunnels);
-  const cpu = processes.map(({ name, pid }, i) => [name, getCpuMs(pid) - cpuBefore[i]!] as const);
+  const cpuMs = readCpuMs();
   await sleep(EVICTION_MS);
   const resident = getResidentMiB(stack.workerdPid) - residentBefore;
   const residentAgents = agents.getResidentMiB();
@@ -93,10 +90,10 @@ export async function benchMany(
       "median s": round(median(reconnectedMs) / 1000, 1),
       "all s": round(Math.max(...reconnectedMs) / 1000, 1),
     },
-    ...cpu.map(([process, ms]) => ({
+    ...processes.map(({ name }, i) => ({
       group: "CPU of an admission",
-      process,
-      "ms each": round(ms / tunnels, 2),
+      process: name,
+      "ms each": round(cpuMs[i]! / tunnels, 2),
     })),
   ];
 }

@@ -6,10 +6,10 @@ import { startHop } from "../hop/start.ts";
 import { startFrp } from "../peers/frp.ts";
 import { startLocaltunnel } from "../peers/localtunnel.ts";
 import type { Peer } from "../peers/peer.ts";
-import { getCpuMs, listServerProcesses, runLoad } from "../processes.ts";
-import type { LoadResult } from "../load.ts";
+import { measureLoad, type MeasuredLoad } from "../measured-load.ts";
+import { listServerProcesses } from "../processes.ts";
 import type { Row } from "../report.ts";
-import { ROUNDS, WARM_UP_SECONDS } from "../settings.ts";
+import { ROUNDS, type BenchOptions } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
 import { formatPercent, median, medianBy, round } from "../statistics.ts";
 
@@ -22,13 +22,7 @@ const DIRECT = "origin, direct";
 
 type Path = Omit<Peer, "stop">;
 
-interface Measured extends LoadResult {
-  /** CPU time of a request in microseconds: of all processes, and of each. */
-  cpu: number;
-  cpuOfEach: number[];
-}
-
-export async function benchRequests(stack: BenchStack, seconds: number): Promise<Row[]> {
+export async function benchRequests(stack: BenchStack, { seconds }: BenchOptions): Promise<Row[]> {
   const hop = await startHop();
   const front = await hop.startFrontProxy();
   const bareAgent = await hop.startBareAgent(front.port, stack.origin.port);
@@ -55,9 +49,9 @@ export async function benchRequests(stack: BenchStack, seconds: number): Promise
   const compared = [BARE_HOP, FRONTED_HOP, BARE_TUNNEL, ...(frp === null ? [] : [frp.name])];
   const rows: Row[] = [];
   for (const connections of CONNECTIONS) {
-    const rounds: Map<string, Measured>[] = [];
+    const rounds: Map<string, MeasuredLoad>[] = [];
     for (let i = 0; i < ROUNDS; i++) {
-      const measured = new Map<string, Measured>();
+      const measured = new Map<string, MeasuredLoad>();
       for (const path of paths) measured.set(path.name, await measure(path, connections, seconds));
       rounds.push(measured);
     }
@@ -72,21 +66,22 @@ export async function benchRequests(stack: BenchStack, seconds: number): Promise
   return rows;
 }
 
-async function measure(path: Path, connections: number, seconds: number): Promise<Measured> {
+function measure(path: Path, connections: number, seconds: number): Promise<MeasuredLoad> {
   const { port, host, processes } = path;
-  const plan = { port, host, path: "/", connections, seconds, warmUpSeconds: WARM_UP_SECONDS };
-  const before = processes.map(({ pid }) => getCpuMs(pid));
-  const result = await runLoad(plan);
-  const requests = result.requestsPerSecond * (seconds + WARM_UP_SECONDS);
-  const cpuOfEach = processes.map(({ pid }, i) => ((getCpuMs(pid) - before[i]!) * 1000) / requests);
-  return { ...result, cpu: cpuOfEach.reduce((sum, µs) => sum + µs, 0), cpuOfEach };
+  const plan = { port, host, path: "/", connections, seconds };
+  const pids = processes.map(({ pid }) => pid);
+  return measureLoad(plan, pids);
+}
+
+function sumCpuMicros({ cpuMicros }: MeasuredLoad): number {
+  return cpuMicros.reduce((sum, micros) => sum + micros, 0);
 }
 
 /** The round with the median of requests a second. */
 function describePath(
   { name, processes }: Path,
   connections: number,
-  rounds: Map<string, Measured>[],
+  rounds: Map<string, MeasuredLoad>[],
 ): Row {
   const measured = medianBy(
     rounds.map((each) => each.get(name)!),
@@ -101,17 +96,18 @@ function describePath(
     "p90 ms": round(measured.p90, 2),
     "p99 ms": round(measured.p99, 2),
     errors: measured.errors,
-    "CPU µs/req": Math.round(measured.cpu),
+    "CPU µs/req": Math.round(sumCpuMicros(measured)),
     "of which": processes
-      .map((process, i) => `${process.name} ${Math.round(measured.cpuOfEach[i]!)}`)
+      .map((process, i) => `${process.name} ${Math.round(measured.cpuMicros[i]!)}`)
       .join(", "),
   };
 }
 
 /** Medians of the ratios in each round, because other work on the machine makes all paths of a round slower. */
-function compare(other: string, connections: number, rounds: Map<string, Measured>[]): Row {
-  const compareRounds = (ratio: (own: Measured, other: Measured, direct: Measured) => number) =>
-    median(rounds.map((each) => ratio(each.get(OWN)!, each.get(other)!, each.get(DIRECT)!)));
+function compare(other: string, connections: number, rounds: Map<string, MeasuredLoad>[]): Row {
+  const compareRounds = (
+    ratio: (own: MeasuredLoad, other: MeasuredLoad, direct: MeasuredLoad) => number,
+  ) => median(rounds.map((each) => ratio(each.get(OWN)!, each.get(other)!, each.get(DIRECT)!)));
   return {
     group: "requests, ratios",
     connections,
@@ -128,6 +124,6 @@ function compare(other: string, connections: number, rounds: Map<string, Measure
       compareRounds((a, b) => a.p99 / b.p99),
       2,
     )} times`,
-    "CPU µs/req": formatPercent(compareRounds((a, b) => a.cpu / b.cpu)),
+    "CPU µs/req": formatPercent(compareRounds((a, b) => sumCpuMicros(a) / sumCpuMicros(b))),
   };
 }

@@ -1,15 +1,16 @@
 /**
- * The slowest requests of a tunnel in an open loop, beside a bare object call and the local server: 1,000 requests a second,
+ * The slowest requests of a tunnel in an open loop, compared with a bare object call and the local server: 1,000 requests a second,
  * captured, while 100 other tunnels are idle. CPU and memory are those of each process.
  */
 import { expose } from "../../agent/expose.ts";
 import { mintToken } from "../api.ts";
 import { startHop } from "../hop/start.ts";
 import { runConcurrently } from "../many/concurrency.ts";
-import { getCpuMs, getProcessName, getResidentMiB, listChildren, runLoad } from "../processes.ts";
+import { measureLoad } from "../measured-load.ts";
+import { getProcessName, getResidentMiB, listChildren } from "../processes.ts";
 import type { LoadResult } from "../load.ts";
 import type { Row } from "../report.ts";
-import { CONNECTIONS, ROUNDS, WARM_UP_SECONDS } from "../settings.ts";
+import { CONNECTIONS, ROUNDS, type BenchOptions } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
 import { medianBy, round } from "../statistics.ts";
 
@@ -28,7 +29,7 @@ interface Round extends LoadResult {
   processes: string;
 }
 
-export async function benchTails(stack: BenchStack, seconds: number): Promise<Row[]> {
+export async function benchTails(stack: BenchStack, { seconds }: BenchOptions): Promise<Row[]> {
   const hop = await startHop();
   const token = await mintToken(stack, { tunnelQuota: IDLE_TUNNELS });
   const origin = `127.0.0.1:${stack.origin.port}`;
@@ -69,17 +70,11 @@ export async function benchTails(stack: BenchStack, seconds: number): Promise<Ro
 }
 
 async function measure({ port, host, pids }: Path, seconds: number): Promise<Round> {
-  const before = Object.values(pids).map(getCpuMs);
   const plan = { port, host, path: "/", connections: CONNECTIONS, seconds };
-  const result = await runLoad({
-    ...plan,
-    warmUpSeconds: WARM_UP_SECONDS,
-    requestsPerSecond: REQUESTS_PER_SECOND,
-  });
-  const requests = REQUESTS_PER_SECOND * (seconds + WARM_UP_SECONDS);
+  const paced = { ...plan, requestsPerSecond: REQUESTS_PER_SECOND };
+  const result = await measureLoad(paced, Object.values(pids));
   const processes = Object.entries(pids).map(([name, pid], i) => {
-    const micros = ((getCpuMs(pid) - before[i]!) * 1000) / requests;
-    return `${name} ${Math.round(micros)} ${Math.round(getResidentMiB(pid))}`;
+    return `${name} ${Math.round(result.cpuMicros[i]!)} ${Math.round(getResidentMiB(pid))}`;
   });
   return { ...result, processes: processes.join(", ") };
 }

@@ -1,22 +1,17 @@
 /**
  * Throughput of large bodies through the tunnel, and the memory of both ends while one side reads slowly. Other tunnels that
- * have been built (`bench/peers/build.ts`) are measured beside it: rathole forwards bytes, frp reads HTTP.
+ * have been built (`bench/peers/build.ts`) are measured in the same run: rathole forwards bytes, frp reads HTTP.
  */
-import { request as httpRequest, type ClientRequest } from "node:http";
-import { Readable } from "node:stream";
-import { getCpuMs, getResidentMiB, listServerProcesses, runLoad } from "../processes.ts";
+import { once } from "node:events";
+import { download, MB, measureTransfer, upload, visitByHttp1, type Visit } from "../bodies.ts";
+import { getResidentMiB, listServerProcesses, runLoad } from "../processes.ts";
 import { startFrp } from "../peers/frp.ts";
-import type { Peer } from "../peers/peer.ts";
 import { startRathole } from "../peers/rathole.ts";
 import type { Row } from "../report.ts";
-import { CHUNK_BYTES } from "../settings.ts";
-import { round } from "../statistics.ts";
 import type { BenchStack } from "../stack.ts";
 
-const MB = 1_000_000;
 const TRANSFER_BYTES = 600 * MB;
 const SLOW_TRANSFER_BYTES = 2 * 2 ** 30;
-const CHUNK = Buffer.alloc(CHUNK_BYTES, "u");
 /** A slow reader pauses this long after each `SLOW_READ_BYTES`: at most 100 MB per second. */
 const SLOW_REST_MS = 20;
 const SLOW_READ_BYTES = 2 * MB;
@@ -32,8 +27,12 @@ export async function benchTransfers(stack: BenchStack): Promise<Row[]> {
   ];
   const own = { name: "underpass", port, host: stack.host, processes };
   const rows: Row[] = [
-    await measureMemory(stack, "2 GiB download, slow reader", () => slowDownload(own)),
-    await measureMemory(stack, "2 GiB upload, slow origin", () => slowUpload(own)),
+    await measureMemory(stack, "2 GiB download, slow reader", () =>
+      slowDownload(visitByHttp1(own)),
+    ),
+    await measureMemory(stack, "2 GiB upload, slow origin", () =>
+      upload(visitByHttp1(own), SLOW_TRANSFER_BYTES, "/slow"),
+    ),
   ];
   const rathole = await startRathole(stack.origin.port);
   const frp = await startFrp(stack.origin.port);
@@ -46,38 +45,22 @@ export async function benchTransfers(stack: BenchStack): Promise<Row[]> {
       for (const path of [own, ...peers]) {
         const transferAll = (): Promise<unknown> => {
           const each = Math.floor(TRANSFER_BYTES / streams);
-          return Promise.all(Array.from({ length: streams }, () => transfer(path, each)));
+          return Promise.all(
+            Array.from({ length: streams }, () => transfer(visitByHttp1(path), each)),
+          );
         };
         rows.push({
           group: "transfers",
           streams,
           direction,
-          ...(await measure(path, transferAll)),
+          path: path.name,
+          ...(await measureTransfer(path.processes, TRANSFER_BYTES, transferAll)),
         });
       }
     }
   }
   for (const peer of peers) await peer.stop();
   return rows;
-}
-
-/** Throughput, and the CPU time of each process for a GiB. */
-async function measure(
-  { name, processes }: Omit<Peer, "stop">,
-  transferAll: () => Promise<unknown>,
-) {
-  const cpuBefore = processes.map(({ pid }) => getCpuMs(pid));
-  const startedAt = performance.now();
-  await transferAll();
-  const seconds = (performance.now() - startedAt) / 1000;
-  const cpu = processes.map(({ pid }, i) => getCpuMs(pid) - cpuBefore[i]!);
-  const perGiB = (ms: number): number => round((ms / 1000) * (2 ** 30 / TRANSFER_BYTES), 2);
-  return {
-    path: name,
-    "MB/s": Math.round(TRANSFER_BYTES / MB / seconds),
-    "CPU s/GiB": perGiB(cpu.reduce((sum, ms) => sum + ms, 0)),
-    "of which": processes.map(({ name }, i) => `${name} ${perGiB(cpu[i]!)}`).join(", "),
-  };
 }
 
 async function measureMemory(
@@ -106,88 +89,17 @@ async function measureMemory(
   };
 }
 
-/** Where visitors connect, and the host that they ask for. */
-type Target = Pick<Peer, "port" | "host">;
-
-function openRequest(
-  { port, host }: Target,
-  method: string,
-  path: string,
-  headers = {},
-): ClientRequest {
-  return httpRequest({
-    host: "127.0.0.1",
-    port,
-    agent: false,
-    method,
-    path,
-    headers: { host, ...headers },
+async function slowDownload(visit: Visit): Promise<void> {
+  const { body, response } = visit("GET", `/bytes?n=${SLOW_TRANSFER_BYTES}`);
+  body.end();
+  const answer = await response;
+  let sinceRest = 0;
+  answer.on("data", (chunk: Buffer) => {
+    sinceRest += chunk.length;
+    if (sinceRest < SLOW_READ_BYTES) return;
+    sinceRest = 0;
+    answer.pause();
+    setTimeout(() => answer.resume(), SLOW_REST_MS);
   });
-}
-
-function download(target: Target, bytes: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const request = openRequest(target, "GET", `/bytes?n=${bytes}`);
-    request.on("response", (answer) => {
-      let received = 0;
-      answer.on("data", (chunk: Buffer) => (received += chunk.length));
-      answer.on("end", () =>
-        received === bytes ? resolve() : reject(new Error(`${received} bytes`)),
-      );
-      answer.on("error", reject);
-    });
-    request.on("error", reject);
-    request.end();
-  });
-}
-
-function upload(target: Target, bytes: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const request = openRequest(target, "POST", "/", { "content-length": bytes });
-    request.on("response", (answer) => {
-      answer.resume();
-      answer.on("end", resolve);
-    });
-    request.on("error", reject);
-    Readable.from(chunks(bytes)).pipe(request);
-  });
-}
-
-function* chunks(bytes: number): Generator<Buffer> {
-  for (let left = bytes; left > 0; left -= CHUNK.length) {
-    yield left < CHUNK.length ? CHUNK.subarray(0, left) : CHUNK;
-  }
-}
-
-function slowDownload(target: Target): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const request = openRequest(target, "GET", `/bytes?n=${SLOW_TRANSFER_BYTES}`);
-    request.on("response", (answer) => {
-      let sinceRest = 0;
-      answer.on("data", (chunk: Buffer) => {
-        sinceRest += chunk.length;
-        if (sinceRest < SLOW_READ_BYTES) return;
-        sinceRest = 0;
-        answer.pause();
-        setTimeout(() => answer.resume(), SLOW_REST_MS);
-      });
-      answer.on("end", resolve);
-      answer.on("error", reject);
-    });
-    request.on("error", reject);
-    request.end();
-  });
-}
-
-/** The origin reads request bodies for this path slowly. */
-function slowUpload(target: Target): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const request = openRequest(target, "POST", "/slow", { "content-length": SLOW_TRANSFER_BYTES });
-    request.on("response", (answer) => {
-      answer.resume();
-      answer.on("end", resolve);
-    });
-    request.on("error", reject);
-    Readable.from(chunks(SLOW_TRANSFER_BYTES)).pipe(request);
-  });
+  await once(answer, "end");
 }

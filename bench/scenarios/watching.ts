@@ -3,11 +3,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { visitPaced } from "../paced-visits.ts";
 import type { Row } from "../report.ts";
+import type { BenchOptions } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
 
 const WATCHERS = [1, 200];
 
-export async function benchWatching(stack: BenchStack, seconds: number): Promise<Row[]> {
+export async function benchWatching(stack: BenchStack, { seconds }: BenchOptions): Promise<Row[]> {
   const rows: Row[] = [];
   for (const watchers of WATCHERS) rows.push(await measure(stack, watchers, seconds));
   return rows;

@@ -24,7 +24,7 @@ export const CAPTURE_GB = 1e-6;
 /** The plan's retention, and the most that an object stores (`captures/captures.ts`). */
 export const CAPTURE_RETENTION_SECONDS = 7 * 24 * 3600;
 export const CAPTURES_MAX_GB = 0.064;
-/** A tunnel with traffic all the time reports this often, and sooner when so many requests are unreported (`metrics/`). */
+/** A tunnel with traffic all the time reports this often, and sooner when `REPORT_MAX_REQUESTS` are unreported (`metrics/`). */
 export const REPORT_SECONDS = 60;
 export const REPORT_MAX_REQUESTS = 20_000;
 /** The mark that it was reported, its alarm, and the alarm for the next expiry (a test counts them). */

@@ -16,7 +16,7 @@ export const USD = {
 
 /** An object is charged for this much memory while it runs. */
 export const OBJECT_GB = 0.128;
-/** So many incoming WebSocket messages count as one request. */
+/** Incoming WebSocket messages that count as one request. */
 export const MESSAGES_PER_REQUEST = 20;
 /** What an object with an empty database stores (developers.cloudflare.com/durable-objects/reference/faq). */
 export const EMPTY_OBJECT_GB = 12e-6;

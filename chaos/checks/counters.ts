@@ -1,10 +1,9 @@
 /** The service's counters of requests, compared with what visitors saw. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { REPORT_INTERVAL_MS } from "../../durable-objects/tunnel/metrics/report-pace.ts";
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import type { FaultEntry, History } from "../history.ts";
 import type { Owner } from "../owner.ts";
-import { toCheckResult, type CheckResult } from "./check.ts";
+import { repeatUntilPassed, toCheckResult, type CheckResult } from "./check.ts";
 
 /**
  * How much a crash of workerd may lose: tunnels save their counters every five seconds
@@ -14,7 +13,6 @@ import { toCheckResult, type CheckResult } from "./check.ts";
 export const COUNTERS_LOST_MAX_MS = 5_000 + 2_000;
 /** How long the last report may take to arrive: a tunnel that has reported much waits a minute. */
 const REPORT_MAX_MS = REPORT_INTERVAL_MS + 30_000;
-const POLL_MS = 500;
 
 export interface CounterBounds {
   least: number;
@@ -52,19 +50,16 @@ function findLoss({ atMs, fault, skipped }: FaultEntry): { fromMs: number; toMs:
   return [];
 }
 
-/** Polls, because a tunnel reports its counters some seconds later. */
-export async function checkCounters(
+/** Repeated, because a tunnel reports its counters some seconds later. */
+export function checkCounters(
   history: History,
   owner: Owner,
   tunnelIds: Map<string, string>,
-): Promise<CheckResult> {
-  const deadline = performance.now() + REPORT_MAX_MS;
-  for (;;) {
+): Promise<CheckResult[]> {
+  return repeatUntilPassed(REPORT_MAX_MS, async () => {
     const { differences, summary } = await compareCounters(history, owner, tunnelIds);
-    if (differences.length === 0 || performance.now() > deadline)
-      return toCheckResult("counters of requests agree with the visitors", differences, summary);
-    await sleep(POLL_MS);
-  }
+    return [toCheckResult("counters of requests agree with the visitors", differences, summary)];
+  });
 }
 
 async function compareCounters(history: History, owner: Owner, tunnelIds: Map<string, string>) {

@@ -6,7 +6,7 @@ import { toCheckResult, type CheckResult } from "./check.ts";
 export function checkPolicies(history: History, tunnel: string): CheckResult {
   const writes = history.list("write").filter(({ kind }) => kind === "set-policy");
   const acknowledged = writes.filter(({ result }) => result === "acknowledged");
-  // Such a write may be made at any time after it was sent, also after a later one.
+  // Such a write may be made at any time after it was sent, even after a later one.
   const unknown = new Set(
     writes.filter(({ result }) => result === "unknown").map(({ name }) => Number(name)),
   );

@@ -1,9 +1,8 @@
 /** No process is left behind, and the processes release what they opened. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { getProcessName, listChildren } from "../../bench/processes.ts";
 import type { System } from "../system.ts";
-import { toCheckResult, type CheckResult } from "./check.ts";
+import { repeatUntilPassed, toCheckResult, type CheckResult } from "./check.ts";
 
 /**
  * Connections that may be open now and were not at the start: the pools of the gateway, and the Worker's connections to
@@ -12,7 +11,6 @@ import { toCheckResult, type CheckResult } from "./check.ts";
 const MORE_DESCRIPTORS_MAX = 40;
 const RELEASE_MAX_MS = 30_000;
 const EXIT_MAX_MS = 10_000;
-const POLL_MS = 250;
 
 export interface ProcessCensus {
   /** The names of the processes of the server and of every agent. */
@@ -57,17 +55,10 @@ function readLink(path: string): string {
 }
 
 /** @param before from the start of the experiment. */
-export async function checkProcesses(
-  system: System,
-  before: ProcessCensus,
-): Promise<CheckResult[]> {
-  const deadline = performance.now() + RELEASE_MAX_MS;
-  for (;;) {
-    const now = await countProcesses(system);
-    const results = compareProcesses(before, now);
-    if (results.every(({ passed }) => passed) || performance.now() > deadline) return results;
-    await sleep(POLL_MS);
-  }
+export function checkProcesses(system: System, before: ProcessCensus): Promise<CheckResult[]> {
+  return repeatUntilPassed(RELEASE_MAX_MS, async () =>
+    compareProcesses(before, await countProcesses(system)),
+  );
 }
 
 export function compareProcesses(before: ProcessCensus, now: ProcessCensus): CheckResult[] {
@@ -90,19 +81,17 @@ export function compareProcesses(before: ProcessCensus, now: ProcessCensus): Che
   ];
 }
 
-/** After the stop. @param marks texts of which each process of the experiment has one in its command, environment or directory. */
-export async function checkNoProcessLeft(marks: string[]): Promise<CheckResult> {
-  const deadline = performance.now() + EXIT_MAX_MS;
-  for (;;) {
-    const left = findProcesses(marks);
-    if (left.length === 0 || performance.now() > deadline)
-      return toCheckResult(
-        "no process is left after the stop",
-        left,
-        "the processes of this machine",
-      );
-    await sleep(POLL_MS);
-  }
+/**
+ * Call it after the stop.
+ *
+ * @param marks every process of the experiment has one of these texts in its command, environment or directory.
+ */
+export function checkNoProcessLeft(marks: string[]): Promise<CheckResult[]> {
+  return repeatUntilPassed(EXIT_MAX_MS, () => {
+    const name = "no process is left after the stop";
+    const result = toCheckResult(name, findProcesses(marks), "the processes of this machine");
+    return Promise.resolve([result]);
+  });
 }
 
 function findProcesses(marks: string[]): string[] {

@@ -74,6 +74,6 @@ function findWrongUploads(
     .map(({ id, body }) => `the upload ${id} is ${body}`);
 }
 
-function describeRequest({ id, kind, status, detail = "" }: RequestEntry): string {
-  return `${kind} ${id}: ${status} ${detail}`;
+export function describeRequest({ id, kind, outcome, status, detail = "" }: RequestEntry): string {
+  return `${kind} ${id}: ${outcome} ${status} ${detail}`;
 }

@@ -1,6 +1,7 @@
 /** Injects the faults of a plan into the system, each at its time. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { listChildren } from "../../bench/processes.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 import type { FaultEntry, History } from "../history.ts";
 import type { System } from "../system.ts";
 import { describeFault, type DiskName, type Fault, type PlannedFault } from "./fault-plan.ts";
@@ -37,7 +38,7 @@ async function injectAndRecord(targets: FaultTargets, fault: Fault): Promise<voi
   try {
     await inject(targets, fault);
   } catch (error) {
-    const skipped = error instanceof Error ? error.message : String(error);
+    const skipped = getErrorMessage(error);
     history.markSkipped(entry, skipped);
     log(`${at}  skipped: ${skipped}`);
   }

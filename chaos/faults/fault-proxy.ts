@@ -48,7 +48,7 @@ export interface FaultProxy extends AsyncDisposable {
   readonly openConnections: number;
   /** Applies to open connections too, from their next part on. */
   setConditions(conditions: NetworkConditions): void;
-  /** Makes the open connections half-open: nothing is forwarded any more, and neither end is notified. */
+  /** Makes the open connections half-open: nothing is forwarded from now on, and neither end is notified. */
   freeze(): void;
   /** Resets all connections, frozen ones included. */
   reset(): void;

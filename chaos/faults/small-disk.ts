@@ -33,7 +33,7 @@ export async function mountSmallDisk(path: string, mib: number): Promise<SmallDi
       try {
         while (writeSync(file, CHUNK) > 0);
       } catch {
-        // No byte is free any more.
+        // No byte is left.
       } finally {
         closeSync(file);
       }

@@ -17,15 +17,17 @@ export async function runWriter(context: LoadContext): Promise<void> {
     const name = `w-${context.nextId()}`;
     if (step < CREATE_PERCENT) {
       const body = { localPort: 1, subdomain: name };
-      const id = (await write<Tunnel>(context, "create-tunnel", name, "POST", "/tunnels", body))
-        ?.id;
-      if (id !== undefined) created.push({ id, name });
+      const request = { method: "POST", path: "/tunnels", body };
+      const tunnel = await write<Tunnel>(context, "create-tunnel", name, request);
+      if (tunnel !== undefined) created.push({ id: tunnel.id, name });
     } else if (step < CREATE_PERCENT + MINT_PERCENT) {
-      await write(context, "mint-token", name, "POST", "/tokens", { name });
+      const request = { method: "POST", path: "/tokens", body: { name } };
+      await write(context, "mint-token", name, request);
     } else {
       const tunnel = created.pop();
       if (!tunnel) return;
-      await write(context, "delete-tunnel", tunnel.name, "DELETE", `/tunnels/${tunnel.id}`);
+      const request = { method: "DELETE", path: `/tunnels/${tunnel.id}` };
+      await write(context, "delete-tunnel", tunnel.name, request);
     }
   });
 }
@@ -37,18 +39,23 @@ export async function runPolicyWriter(context: LoadContext): Promise<void> {
   await repeat(context, PAUSE_MS, async () => {
     number += 1;
     const header = { kind: "header_set", name: POLICY_HEADER, value: String(number) };
-    await write(context, "set-policy", String(number), "PUT", path, { actions: [header] });
+    const request = { method: "PUT", path, body: { actions: [header] } };
+    await write(context, "set-policy", String(number), request);
   });
 }
 
-/** @returns the body of an acknowledgement. */
+interface ApiWrite {
+  method: string;
+  path: string;
+  body?: object;
+}
+
+/** @param name of the changed row, or the number of the policy. @returns the body of the response. */
 async function write<Body>(
   { targets, history }: LoadContext,
   kind: WriteEntry["kind"],
   name: string,
-  method: string,
-  path: string,
-  body?: object,
+  { method, path, body }: ApiWrite,
 ): Promise<Body | undefined> {
   const startedAtMs = history.now();
   const reply = await targets.owner.call<Body>(method, path, body);

@@ -41,14 +41,15 @@ export function beginSession(accessToken: string): void {
 
 export async function signOut(): Promise<void> {
   await call("POST", "/auth/logout");
+  writeSessionHint(null);
   endSession("You have been signed out.");
 }
 
+/** Ends the session of this page only. */
 function endSession(why: string): void {
   clearTimeout(timer);
   token = null;
   userId = null;
-  writeSessionHint(null);
   notifySessionEnd(why);
 }
 
@@ -59,7 +60,7 @@ function endSession(why: string): void {
  * @returns false when no user is signed in.
  */
 export async function resumeSession(isJustStarted: boolean): Promise<boolean> {
-  const hint = readStored("localStorage", STORAGE_KEY);
+  const hint = readSessionHint();
   if (!isJustStarted && hint === null) return false;
   // After a sign-in on another page the user may be another one. Hints of earlier versions do not name the user.
   userId = isJustStarted ? null : (/^[0-9a-f-]{36}(?= )/.exec(hint ?? "")?.[0] ?? null);
@@ -114,12 +115,15 @@ function renew(used: string | null): Promise<boolean> {
 }
 
 async function renewToken(): Promise<boolean> {
+  const hint = readSessionHint();
   try {
     const query = userId === null ? "" : `?${new URLSearchParams({ user_id: userId })}`;
     setAccessToken((await send<AccessToken>("POST", `/auth/refresh${query}`)).access_token);
     return true;
   } catch (error) {
     if (!(error instanceof RequestError) || error.code !== "unauthorized") throw error;
+    // If another tab has signed in meanwhile, its session has not ended.
+    if (readSessionHint() === hint) writeSessionHint(null);
     endSession(SESSION_ENDED);
     return false;
   }
@@ -142,6 +146,10 @@ function readUserId(accessToken: string): string {
 
 function updateSessionHint(): void {
   writeSessionHint(`${userId} ${Date.now()}`);
+}
+
+function readSessionHint(): string | null {
+  return readStored("localStorage", STORAGE_KEY);
 }
 
 function writeSessionHint(value: string | null): void {

@@ -8,7 +8,7 @@ export interface FilterTerm {
   text: string;
 }
 
-/** Splits at spaces outside of quotation marks, also while the last quotation mark is still missing. */
+/** Splits at spaces outside of quotation marks, even while the last quotation mark is still missing. */
 function splitFilter(text: string): FilterTerm[] {
   return [...text.matchAll(/(?:"[^"]*(?:"|$)|[^\s"])+/g)].map(({ 0: term, index }) => ({
     start: index,

@@ -1,4 +1,4 @@
-/** Tabs: several views of the same thing, of which one is shown. */
+/** Tabs: several views of the same thing. One view is shown at a time. */
 import { Tabs as BaseTabs } from "@base-ui/react/tabs";
 import { useEffect, useRef, type ReactNode } from "react";
 

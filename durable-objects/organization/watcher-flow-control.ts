@@ -121,7 +121,7 @@ export function admitMessages(
   return admitted;
 }
 
-/** Counts messages that the watcher will not receive, also those that its tunnel could not deliver. */
+/** Counts messages that the watcher will not receive, including those that its tunnel could not deliver. */
 export function addMissed(state: WatcherFlowState, missed: number, nowMs: number): void {
   if (missed === 0) return;
   state.missed += missed;

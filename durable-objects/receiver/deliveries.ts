@@ -151,7 +151,7 @@ export class Deliveries {
     return removed.length < RECEIVER_SWEEP_BATCH_ROWS;
   }
 
-  /** Of bodies and headers. Maintained with each change: a sum would read every row for each delivery. */
+  /** The size of all bodies and headers. Updated with each change: a sum would read every row for each delivery. */
   get bytes(): number {
     return this.#sql.exec<{ bytes: number }>("select bytes from kept").one().bytes;
   }

@@ -7,7 +7,7 @@ import { FairShare, type Share } from "../../shared/bounds/fair-share.ts";
 
 /** Half of the memory that the platform grants an isolate: for bodies and for the messages of WebSockets. */
 export const ISOLATE_BUFFER_MAX_BYTES = 64 * 1024 * 1024;
-/** What a chunk costs beside its bytes: without it, a million chunks of one byte would count as one megabyte. */
+/** What a chunk costs besides its bytes: without it, a million chunks of one byte would count as one megabyte. */
 const CHUNK_OVERHEAD_BYTES = 256;
 
 const isolateBuffer = new FairShare(ISOLATE_BUFFER_MAX_BYTES);
@@ -56,7 +56,7 @@ export class BufferedBytes {
 
 /**
  * A view keeps the whole message in memory that it is a part of.
- * @returns a copy of a view that is small beside its message, otherwise the view.
+ * @returns a copy of a view that is small compared with its message, otherwise the view.
  */
 export function compactView(view: Uint8Array): Uint8Array {
   return view.byteLength * 4 < view.buffer.byteLength ? view.slice() : view;

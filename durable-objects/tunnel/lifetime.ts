@@ -53,7 +53,7 @@ export class Lifetime {
 
   /**
    * Called at the end of an alarm. Afterwards the object equals one that was never called: the last reports have arrived,
-   * and no isolate remembers a route to it any more.
+   * and no isolate remembers a route to it.
    */
   async removeStorageIfDue(
     ctx: Pick<DurableObjectState, "storage" | "getWebSockets">,

@@ -31,7 +31,7 @@ export const DOMAIN_ACTIONS = {
   domain_unbound: {
     resource: "domain",
     predicate: "pointed the domain {it} to no tunnel",
-    description: "The domain leads to no tunnel any more.",
+    description: "The domain no longer leads to a tunnel.",
   },
   domain_released: {
     resource: "domain",

@@ -55,7 +55,7 @@ export const TUNNEL_ACTIONS = {
   tunnel_edge_auth_removed: {
     resource: "tunnel",
     predicate: "stopped requiring visitors of the tunnel {it} to sign in",
-    description: "Visitors need not sign in any more.",
+    description: "Visitors no longer have to sign in.",
   },
   tunnel_policy_set: {
     resource: "tunnel",
@@ -95,7 +95,7 @@ export const TUNNEL_ACTIONS = {
   tunnel_maintenance_ended: {
     resource: "tunnel",
     predicate: "ended the maintenance of the tunnel {it}",
-    description: "The maintenance page is not shown any more.",
+    description: "The maintenance page is no longer shown.",
   },
   tunnel_captures_cleared: {
     resource: "tunnel",

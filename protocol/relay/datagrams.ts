@@ -101,12 +101,18 @@ export function readBind(bytes: Uint8Array, key: Uint8Array): number | null {
   return readCounter(bytes, DATAGRAM_HEADER_BYTES);
 }
 
-/** @param address the source address of the BIND: 16 bytes, IPv4 as `::ffff:a.b.c.d`. */
+/** The relay's response to a BIND. */
+export interface BoundDatagram {
+  /** Of the BIND. */
+  counter: number;
+  /** The source address of the BIND: 16 bytes, IPv4 as `::ffff:a.b.c.d`. */
+  address: Uint8Array;
+  port: number;
+}
+
 export function writeBound(
   association: number,
-  counter: number,
-  address: Uint8Array,
-  port: number,
+  { counter, address, port }: BoundDatagram,
   key: Uint8Array,
 ): Uint8Array {
   const bytes = new Uint8Array(BOUND_SIGNED_BYTES + RELAY_MAC_BYTES);
@@ -116,12 +122,6 @@ export function writeBound(
   writeU16(bytes, BIND_SIGNED_BYTES + 16, port);
   bytes.set(computeRelayMac(key, bytes.subarray(0, BOUND_SIGNED_BYTES)), BOUND_SIGNED_BYTES);
   return bytes;
-}
-
-export interface BoundDatagram {
-  counter: number;
-  address: Uint8Array;
-  port: number;
 }
 
 /** @returns null when the MAC is wrong or the length is not BOUND's. */

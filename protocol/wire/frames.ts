@@ -84,8 +84,8 @@ export const FLAG = {
 
 /** Why a stream was reset. */
 export const RESET = {
-  /** The other end has cancelled it: the visitor left. */
-  cancelled: 1,
+  /** The other end has canceled it: the visitor left. */
+  canceled: 1,
   /** Nothing accepted the connection to the local server. */
   originUnreachable: 2,
   /** The local server took too long. */

@@ -119,6 +119,7 @@ export class AgentUdpSocket {
     if (counter <= (agent.binding?.counter ?? -1)) return this.#metrics.countDrop("replayed_bind");
     agent.setBinding({ address, port, counter, at: Date.now() });
     const observed = toAddressBytes(unmapIpv4Address(address));
-    this.#socket?.send(writeBound(association, counter, observed, port, agent.key), port, address);
+    const bound = writeBound(association, { counter, address: observed, port }, agent.key);
+    this.#socket?.send(bound, port, address);
   }
 }

@@ -1,4 +1,7 @@
-/** How many datagrams, or bytes of datagrams, may pass: a token bucket that gets the time as an argument. */
+/**
+ * How many datagrams, or bytes of datagrams, may pass. Unlike `takeFromBucket` of shared/bounds/token-bucket.ts, it allocates
+ * nothing for a datagram, and lets the last one take more tokens than are left.
+ */
 export class DatagramBudget {
   #perMs: number;
   #burst: number;

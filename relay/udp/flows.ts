@@ -11,6 +11,15 @@ export interface PeerTraffic {
   lastHandshakeAtMs: number | null;
 }
 
+/** The remote peer of a new flow. */
+export interface FlowPeer {
+  /** In the form of the socket. */
+  address: string;
+  port: number;
+  /** Whether the peer has shown that it receives what is sent to it. */
+  isAddressValidated: boolean;
+}
+
 export class Flow implements PeerTraffic {
   readonly id: number;
   /** In the form of the socket. */
@@ -36,7 +45,7 @@ export class Flow implements PeerTraffic {
   /** Public key of the device in base64, once the agent has sent it. */
   device: string | null = null;
 
-  constructor(id: number, address: string, port: number, isAddressValidated: boolean, now: number) {
+  constructor(id: number, { address, port, isAddressValidated }: FlowPeer, now: number) {
     this.id = id;
     this.address = address;
     this.port = port;
@@ -132,20 +141,15 @@ export class FlowTable<Owner> {
    * @param id of a flow that existed before a restart. Default: a new id.
    * @returns null when there is no room.
    */
-  open(
-    address: string,
-    port: number,
-    isAddressValidated: boolean,
-    now: number,
-    id = this.#options.ids.generate(),
-  ): Flow | null {
+  open(peer: FlowPeer, now: number, id = this.#options.ids.generate()): Flow | null {
+    const { address, port } = peer;
     const { ids, maxFlows } = this.#options;
     if (this.size >= maxFlows || ids.isFull) {
       const victim = this.#findLeastUseful();
       if (!victim) return null;
       this.close(victim);
     }
-    const flow = new Flow(id, address, port, isAddressValidated, now);
+    const flow = new Flow(id, peer, now);
     this.#byId.set(id, flow);
     let ports = this.#byAddress.get(address);
     if (!ports) this.#byAddress.set(address, (ports = new Map<number, Flow>()));

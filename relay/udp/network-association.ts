@@ -239,7 +239,8 @@ export class NetworkAssociation implements Association, UdpAssociation {
     }
     if (message.length > DATAGRAM_PAYLOAD_MAX_BYTES) return this.#metrics.countDrop("too_large");
     if (!flow) {
-      const opened = this.#flows.open(address, port, verdict !== "pass", now);
+      const peer = { address, port, isAddressValidated: verdict !== "pass" };
+      const opened = this.#flows.open(peer, now);
       if (!opened) return this.#metrics.countDrop("flow_limit");
       flow = opened;
       flow.isSessionUnverified = verdict === "unproven";
@@ -310,7 +311,8 @@ export class NetworkAssociation implements Association, UdpAssociation {
     // The WireGuard server knows the local socket of the restored flow, not that of the newer one.
     const newer = this.#flows.find(socketAddress, port);
     if (newer) this.#flows.close(newer);
-    const flow = this.#flows.open(socketAddress, port, true, Date.now(), id);
+    const peer = { address: socketAddress, port, isAddressValidated: true };
+    const flow = this.#flows.open(peer, Date.now(), id);
     if (!flow) {
       connection.send({ type: "flow_closed", id });
       return;

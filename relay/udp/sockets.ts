@@ -38,7 +38,7 @@ export function readUdpBuffers(socket: Socket): UdpBuffers {
   return { receiveBytes: socket.getRecvBufferSize(), sendBytes: socket.getSendBufferSize() };
 }
 
-/** Whether Node.js has queued so many bytes that the kernel did not accept that datagrams should be dropped. */
+/** Whether datagrams should be dropped, because Node.js has queued too many that the kernel did not accept. */
 export function isSendQueueFull(socket: Socket): boolean {
   return socket.getSendQueueSize() > UDP_SEND_QUEUE_MAX_BYTES;
 }

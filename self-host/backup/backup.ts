@@ -4,6 +4,7 @@
  */
 import { mkdir, rename, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type pg from "pg";
 import packageJson from "../../package.json" with { type: "json" };
 import { StartError } from "../errors.ts";
 import { connectDatabase } from "../postgres/migrate.ts";
@@ -41,52 +42,18 @@ await runCommand("backup", async () => {
   cleanup.use(removeAtExit(partial));
 
   const copies = new ObjectCopies(source.objectsDir, join(partial, "objects"));
-  for (let pass = 1; pass <= EARLY_PASSES_MAX; pass++) {
-    const { files, bytes } = await copies.update();
-    console.log(`objects: ${files} files copied, ${formatBytes(bytes)}`);
-    if (files <= SHORT_PASS_FILES && bytes <= SHORT_PASS_BYTES) break;
-  }
-  const [snapshot, pause] = await Promise.all([
-    connectDatabase(source.databaseUrl),
-    connectDatabase(source.databaseUrl),
-  ]);
+  await copyEarly(copies);
+  const snapshot = await connectDatabase(source.databaseUrl);
   cleanup.defer(() => snapshot.end());
-  try {
-    const beganAtMs = performance.now();
-    const { files } = await withWritePause(pause, async (signal) => {
-      await beginSnapshot(snapshot);
-      return copies.update(signal);
-    });
-    const paused = Math.ceil(performance.now() - beganAtMs);
-    console.log(
-      `objects: ${copies.list().length} files in all, ${files} copied while writes waited for ${paused} ms`,
-    );
-  } finally {
-    await pause.end();
-  }
+  await takeSnapshot(snapshot, copies, source.databaseUrl);
 
-  const createdAt = new Date().toISOString();
   const path = join(partial, "archive");
   const archive = new ArchiveWriter(path);
   cleanup.defer(() => archive.abort());
-  const progress = setInterval(() => {
-    console.log(`archive: ${formatBytes(sumSizes(archive))} before compression`);
-  }, PROGRESS_INTERVAL_MS);
-  cleanup.defer(() => clearInterval(progress));
+  cleanup.use(reportProgress(archive));
   await archive.addFile(SECRETS_PATH, join(settings.dataDir, SECRETS_PATH));
-  const tables = await archiveTables(snapshot, archive);
-  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
-  console.log(`database: ${rows} rows of ${tables.length} tables`);
-  for (const name of copies.list()) await archive.addFile(`objects/${name}`, copies.locate(name));
   const secretsInEnvironment = Object.keys(settings.secrets);
-  await archive.finish({
-    format: BACKUP_FORMAT,
-    version: packageJson.version,
-    createdAt,
-    ...(await describeDatabase(snapshot)),
-    tables,
-    secretsInEnvironment,
-  });
+  await archiveSnapshot(archive, { snapshot, copies, secretsInEnvironment });
   await rename(path, target);
   await syncDirectory(dirname(target));
   console.log(
@@ -98,6 +65,69 @@ await runCommand("backup", async () => {
     );
   }
 });
+
+/** Copies objects while the server writes to them, so that little is left to copy while writes are held back. */
+async function copyEarly(copies: ObjectCopies): Promise<void> {
+  for (let pass = 1; pass <= EARLY_PASSES_MAX; pass++) {
+    const { files, bytes } = await copies.update();
+    console.log(`objects: ${files} files copied, ${formatBytes(bytes)}`);
+    if (files <= SHORT_PASS_FILES && bytes <= SHORT_PASS_BYTES) return;
+  }
+}
+
+/** Holds back writes while it begins the database's snapshot and completes the copies: both are of the same moment. */
+async function takeSnapshot(
+  snapshot: pg.Client,
+  copies: ObjectCopies,
+  databaseUrl: string,
+): Promise<void> {
+  const pause = await connectDatabase(databaseUrl);
+  try {
+    const beganAtMs = performance.now();
+    const { files } = await withWritePause(pause, async (signal) => {
+      await beginSnapshot(snapshot);
+      return copies.update(signal);
+    });
+    const pausedMs = Math.ceil(performance.now() - beganAtMs);
+    console.log(
+      `objects: ${copies.list().length} files in all, ${files} copied while writes waited for ${pausedMs} ms`,
+    );
+  } finally {
+    await pause.end();
+  }
+}
+
+function reportProgress(archive: ArchiveWriter): Disposable {
+  const timer = setInterval(() => {
+    console.log(`archive: ${formatBytes(sumSizes(archive))} before compression`);
+  }, PROGRESS_INTERVAL_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+interface BackupContents {
+  snapshot: pg.Client;
+  copies: ObjectCopies;
+  secretsInEnvironment: string[];
+}
+
+async function archiveSnapshot(
+  archive: ArchiveWriter,
+  { snapshot, copies, secretsInEnvironment }: BackupContents,
+): Promise<void> {
+  const createdAt = new Date().toISOString();
+  const tables = await archiveTables(snapshot, archive);
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  console.log(`database: ${rows} rows of ${tables.length} tables`);
+  for (const name of copies.list()) await archive.addFile(`objects/${name}`, copies.locate(name));
+  await archive.finish({
+    format: BACKUP_FORMAT,
+    version: packageJson.version,
+    createdAt,
+    ...(await describeDatabase(snapshot)),
+    tables,
+    secretsInEnvironment,
+  });
+}
 
 function sumSizes({ files }: ArchiveWriter): number {
   return files.reduce((sum, { size }) => sum + size, 0);

@@ -66,7 +66,7 @@ function describeFailure(error: unknown): string {
   return `${message}; nothing was left behind, so run the command again`;
 }
 
-/** Removes a directory when the process ends, also after a signal; disposing of the result removes it at once. */
+/** Removes a directory when the process ends, even after a signal; disposing of the result removes it at once. */
 export function removeAtExit(path: string): Disposable {
   const remove = () => rmSync(path, { recursive: true, force: true });
   process.once("exit", remove);

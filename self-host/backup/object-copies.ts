@@ -1,5 +1,5 @@
 /**
- * Consistent copies of the files in which workerd stores objects, also while it writes to them: SQLite's own backup reads
+ * Consistent copies of the files in which workerd stores objects, even while it writes to them: SQLite's own backup reads
  * each file, with its write-ahead log, as it was at one moment.
  */
 import { mkdir, readdir, rm, stat } from "node:fs/promises";

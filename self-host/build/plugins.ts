@@ -4,11 +4,12 @@ import { isBuiltin } from "node:module";
 import type { Plugin } from "esbuild";
 
 /**
- * Parts of libraries that nothing here uses, and that no bundler can leave out. Of zod, whose object `z` names all of them:
- * fifty languages, the compiler, and the import of JSON Schemas. Of `@hono/zod-openapi`: its generators of documents and what
- * they add to every schema, so that only its list of routes is left. Of undici: all but the four exports that the agent uses
- * and the method `request` of a pool, of which the method and `fetch` are loaded with the first call, and HTTP/2, which no
- * connection of the agent offers.
+ * Parts of libraries that nothing here uses, and that no bundler can leave out:
+ *
+ * - zod, whose object `z` names all of its parts: fifty languages, the compiler, and the import of JSON Schemas.
+ * - `@hono/zod-openapi`: its generators of documents and what they add to every schema. Only its list of routes is left.
+ * - undici: everything but the four exports that the agent uses and the method `request` of a pool. The method and `fetch`
+ *   are loaded with the first call. HTTP/2 is left out too, because no connection of the agent offers it.
  */
 const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
   { path: /zod\/v4\/locales\/index\.js$/, contents: 'export { default as en } from "./en.js";' },
@@ -72,7 +73,7 @@ export const withoutUnusedParts: Plugin = {
 };
 
 /**
- * Loads modules of Node.js with `process.getBuiltinModule`. An `import` reads all exports of such a module, also those that
+ * Loads modules of Node.js with `process.getBuiltinModule`. An `import` reads all exports of such a module, including those that
  * Node.js makes when they are first read: `import "node:http"` loads Node.js's own undici with its `WebSocket`, 13 MiB. A
  * `require` does not, but takes time to create in each file of the bundle.
  */

@@ -1,5 +1,5 @@
 /**
- * Runs after an installation and its build, and removes from `node_modules` what nothing here reads any more.
+ * Runs after an installation and its build, and removes from `node_modules` files that nothing here reads.
  *
  * - The npm package `node` leaves a second package below its own, whose binary it has hard-linked, with 67 MB of C headers.
  *   npm removes that package as well at the next `npm install`, because package-lock.json does not list it.

@@ -10,11 +10,11 @@ import type { AddressInfo } from "node:net";
 import { WebSocketServer } from "ws";
 import { Argon2 } from "./argon2.ts";
 import { type GatewayResponse, buildErrorResponse, buildFatalErrorResponse } from "./response.ts";
-import { createSecretVerifier } from "./secret.ts";
+import { createSecretVerifier, type VerifySecret } from "./secret.ts";
 import { SQLSTATE } from "./postgres-protocol.ts";
 import { ConnectionPool, type PoolUsage } from "./connection-pool.ts";
 import { createMailer } from "./mail.ts";
-import { serveSession } from "./session.ts";
+import { serveSession, type SessionDeps } from "./session.ts";
 import { handleSql } from "./sql.ts";
 import { parseApplicationName } from "../../protocol/application-name.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
@@ -52,7 +52,7 @@ export interface Gateway {
 }
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { log } = options;
+  const { log, secret } = options;
   const queries = new ConnectionPool({
     ...options,
     connections: GATEWAY_QUERY_CONNECTIONS,
@@ -65,82 +65,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const mailer = createMailer(options);
   const argon2 = new Argon2();
-  const verifySecret = createSecretVerifier(options.secret);
-  const databaseUrl = `postgresql://underpass:${options.secret}@gateway.underpass.internal/underpass`;
+  const verifySecret = createSecretVerifier(secret);
+  const databaseUrl = `postgresql://underpass:${secret}@gateway.underpass.internal/underpass`;
   const verifyDatabaseUrl = createSecretVerifier(databaseUrl);
 
-  const server = createServer((request, response) => {
-    const disconnected = new Promise<void>((resolve) => response.once("close", resolve));
-    void handle(request, disconnected).then(
-      (result) => sendResponse(response, result),
-      (error: unknown) => {
-        log.error(
-          `gateway: the Worker's request ${request.url} failed and is answered with 503: ${getErrorMessage(error)}`,
-        );
-        sendResponse(response, buildErrorResponse(503, "the gateway can't handle the request now"));
-      },
-    );
-  });
+  const services: Services = { queries, mailer, argon2, verifySecret, verifyDatabaseUrl };
+  const server = createServer((request, response) => answer(services, request, response, log));
   // The Worker keeps its connections open for as long as it runs.
   server.keepAliveTimeout = 0;
-
-  async function handle(
-    request: IncomingMessage,
-    disconnected: Promise<void>,
-  ): Promise<GatewayResponse> {
-    const connectionString = String(request.headers["neon-connection-string"]);
-    if (request.method !== "POST") return buildErrorResponse(404, "not found");
-    switch (request.url) {
-      case "/sql":
-        if (!verifyDatabaseUrl(removeQuery(connectionString))) return WRONG_SECRET_RESPONSE;
-        break;
-      case "/mail":
-      case "/argon2":
-        if (!verifySecret(parseBearerSecret(request.headers.authorization) ?? "")) {
-          return { ...WRONG_SECRET_RESPONSE, status: 401 };
-        }
-        break;
-      default:
-        return buildErrorResponse(404, "not found");
-    }
-    const body = await readBody(request);
-    if (body === undefined) {
-      const tooLarge = buildErrorResponse(413, "the request is too large");
-      return { ...tooLarge, headers: { connection: "close" } };
-    }
-    switch (request.url) {
-      case "/sql":
-        return handleSql(
-          queries,
-          { caller: findCaller(connectionString), disconnected },
-          request.headers,
-          body,
-        );
-      case "/mail":
-        return mailer.handle(body);
-      default:
-        return argon2.handle(body);
-    }
-  }
-
-  const sockets = new WebSocketServer({
-    noServer: true,
-    perMessageDeflate: false,
-    maxPayload: GATEWAY_REQUEST_MAX_BYTES,
-  });
-  server.on("upgrade", (request, socket, head) => {
-    if (removeQuery(request.url) !== "/v2") {
-      socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
-      return;
-    }
-    sockets.handleUpgrade(request, socket, head, (client) => {
-      const session = serveSession(client, { pool: sessions, verifySecret });
-      session.catch((error: unknown) => {
-        log.error(`gateway: a database session of the Worker was ended: ${getErrorMessage(error)}`);
-        client.terminate();
-      });
-    });
-  });
+  const sockets = acceptSessions(server, { pool: sessions, verifySecret }, log);
 
   return {
     address: await listen(server, options.socketPath),
@@ -157,6 +90,92 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await Promise.all([queries.close(), sessions.close(), argon2.close()]);
     },
   };
+}
+
+/** The parts that answer requests. */
+interface Services {
+  queries: ConnectionPool;
+  mailer: ReturnType<typeof createMailer>;
+  argon2: Argon2;
+  verifySecret: VerifySecret;
+  verifyDatabaseUrl: VerifySecret;
+}
+
+function answer(
+  services: Services,
+  request: IncomingMessage,
+  response: ServerResponse,
+  log: Log,
+): void {
+  const disconnected = new Promise<void>((resolve) => response.once("close", resolve));
+  void handle(services, request, disconnected).then(
+    (result) => sendResponse(response, result),
+    (error: unknown) => {
+      log.error(
+        `gateway: the Worker's request ${request.url} failed and is answered with 503: ${getErrorMessage(error)}`,
+      );
+      sendResponse(response, buildErrorResponse(503, "the gateway can't handle the request now"));
+    },
+  );
+}
+
+async function handle(
+  services: Services,
+  request: IncomingMessage,
+  disconnected: Promise<void>,
+): Promise<GatewayResponse> {
+  const connectionString = String(request.headers["neon-connection-string"]);
+  if (request.method !== "POST") return buildErrorResponse(404, "not found");
+  switch (request.url) {
+    case "/sql":
+      if (!services.verifyDatabaseUrl(removeQuery(connectionString))) return WRONG_SECRET_RESPONSE;
+      break;
+    case "/mail":
+    case "/argon2":
+      if (!services.verifySecret(parseBearerSecret(request.headers.authorization) ?? "")) {
+        return { ...WRONG_SECRET_RESPONSE, status: 401 };
+      }
+      break;
+    default:
+      return buildErrorResponse(404, "not found");
+  }
+  const body = await readBody(request);
+  if (body === undefined) {
+    const tooLarge = buildErrorResponse(413, "the request is too large");
+    return { ...tooLarge, headers: { connection: "close" } };
+  }
+  switch (request.url) {
+    case "/sql": {
+      const source = { caller: findCaller(connectionString), disconnected };
+      return handleSql(services.queries, source, request.headers, body);
+    }
+    case "/mail":
+      return services.mailer.handle(body);
+    default:
+      return services.argon2.handle(body);
+  }
+}
+
+/** Serves the WebSockets of transactions. */
+function acceptSessions(server: Server, deps: SessionDeps, log: Log): WebSocketServer {
+  const sockets = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: GATEWAY_REQUEST_MAX_BYTES,
+  });
+  server.on("upgrade", (request, socket, head) => {
+    if (removeQuery(request.url) !== "/v2") {
+      socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
+      return;
+    }
+    sockets.handleUpgrade(request, socket, head, (client) => {
+      serveSession(client, deps).catch((error: unknown) => {
+        log.error(`gateway: a database session of the Worker was ended: ${getErrorMessage(error)}`);
+        client.terminate();
+      });
+    });
+  });
+  return sockets;
 }
 
 async function listen(server: Server, socketPath: string | undefined): Promise<string> {

@@ -55,7 +55,7 @@ export class PostgresConnection extends pg.Client {
   }
 }
 
-/** Returns whether the connection can't be used any more after this error. */
+/** Returns whether the connection is unusable after this error. */
 export function isConnectionLost(error: unknown): boolean {
   return !(error instanceof pg.DatabaseError) || error.severity === "FATAL";
 }

@@ -45,7 +45,7 @@ export async function startPostgres(
 
   for (let attempt = 1; ; attempt++) {
     try {
-      return await launch(clusterDir, binaries, password, account, log);
+      return await launch(clusterDir, { binaries, password, account }, log);
     } catch (error) {
       if (attempt === START_MAX_ATTEMPTS) {
         throw new StartError(
@@ -67,11 +67,16 @@ const START_RETRY_MS = 500;
  */
 const DIRECTORY_DESCRIPTOR_PATH = "/proc/self/fd/3";
 
+interface LaunchOptions {
+  binaries: Binaries;
+  password: string;
+  /** The user of the operating system that PostgreSQL runs as; undefined: this process's own. */
+  account: OsUser | undefined;
+}
+
 async function launch(
   clusterDir: string,
-  binaries: Binaries,
-  password: string,
-  account: OsUser | undefined,
+  { binaries, password, account }: LaunchOptions,
   log: Log,
 ): Promise<EmbeddedPostgres> {
   const port = await findUsablePort(LOOPBACK, 0);

@@ -50,7 +50,7 @@ export class Share {
     return true;
   }
 
-  /** Takes or, if negative, returns an amount that has been used already: also beyond the holder's claim. */
+  /** Takes or, if negative, returns an amount that has been used already, even beyond the holder's claim. */
   add(amount: number): void {
     this.#held += amount;
     this.#use(amount);

@@ -43,12 +43,12 @@ export class MemoryReservation {
     this.#source = source;
   }
 
-  /** @returns false when the source may not hold as much more. Then nothing is reserved any more. */
+  /** @returns false when the source may not hold that much. The reservation is then empty. */
   resize(bytes: number): boolean {
     const added = bytes - this.#bytes;
     if (added === 0) return true;
     const share = (this.#share ??= this.#source.takeShare());
-    // Other sources may have got so much since that this one has no claim to what it holds. It may still hold less.
+    // Other sources may have taken so much since then that this one may not keep what it holds. It may still shrink.
     if (added < 0) share.add(added);
     else if (!share.take(added)) {
       this.clear();

@@ -1,4 +1,4 @@
-/** Documents whose tables promise behaviour: each row of a table whose last column is `test` names the test that proves it. */
+/** Documents whose tables promise behavior: each row of a table whose last column is `test` names the test that proves it. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";

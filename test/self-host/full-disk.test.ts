@@ -1,4 +1,4 @@
-/** A tunnel whose object can't store anything any more. */
+/** A tunnel whose object can no longer store anything. */
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { createServer } from "node:http";

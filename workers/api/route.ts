@@ -64,7 +64,7 @@ export interface Claimant {
 export interface OwnSession {
   userId: string;
   sessionId: string;
-  /** null: its user is not a member of the organization any more. */
+  /** null: its user is no longer a member of the organization. */
   orgId: string | null;
 }
 

@@ -100,12 +100,16 @@ const FORWARDED_HEADERS = [
   "ratelimit-policy",
 ];
 
-/** @param refusal the response of a tunnel's object. */
+/** A refusal by a tunnel's object. */
+export interface TunnelRefusal {
+  code: ErrorCode;
+  response: Response;
+}
+
 export function createRefusalPage(
   request: Request,
   env: Env,
-  code: ErrorCode,
-  refusal: Response,
+  { code, response: refusal }: TunnelRefusal,
   action?: PageText["action"],
 ): Response {
   const message = getRefusalMessage(refusal);
@@ -133,19 +137,18 @@ interface ErrorPageOptions extends Partial<Omit<PageText, "hint">> {
   retryAfterSeconds?: number;
   /** The id that the tunnel's object has given to the request. */
   requestId?: string | null;
+  /** Default: as the `Accept` header says. */
+  format?: "html" | "json";
 }
 
-/**
- * @param options texts that replace the default ones.
- * @param isHtml false: JSON, whatever the `Accept` header says.
- */
+/** @param options texts that replace the default ones, and how the response is made. */
 export function createErrorPage(
   request: Request,
   env: Env,
   code: ErrorCode,
-  { retryAfterSeconds, requestId: givenId, ...texts }: ErrorPageOptions = {},
-  isHtml = wantsHtml(request),
+  { retryAfterSeconds, requestId: givenId, format, ...texts }: ErrorPageOptions = {},
 ): Response {
+  const isHtml = format === undefined ? wantsHtml(request) : format === "html";
   const status = STATUS_BY_CODE[code];
   const requestId = givenId ?? crypto.randomUUID();
   errorLog.record({ requestId, code, status, method: request.method }, Date.now());

@@ -13,7 +13,7 @@ import {
   readSignInNonce,
 } from "../../access/authenticators/visitor-cookies.ts";
 import { getRequestTarget } from "../../protocol/request-target.ts";
-import { REQUEST_ID_HEADER, type ErrorCode } from "../../protocol/errors.ts";
+import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import { getAuthority, parseHost } from "../../protocol/hosts.ts";
 import { toBase64Url, toUtf8 } from "../../shared/bytes.ts";
 import {
@@ -25,30 +25,35 @@ import {
 import { getConfig, publicUrl, type Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { wantsHtml } from "../html-error-page.ts";
-import { createErrorPage, createRefusalPage, secureTransport } from "./error-pages.ts";
+import {
+  createErrorPage,
+  createRefusalPage,
+  secureTransport,
+  type TunnelRefusal,
+} from "./error-pages.ts";
 
 const SIGN_IN_NONCE_BYTES = 32;
 /** As long as one sign-in can take: each start renews the cookie. */
 const SIGN_IN_COOKIE_SECONDS = (PROVIDER_SIGN_IN_MAX_MS + VISITOR_TICKET_MAX_MS) / 1000;
 
-/** @param refusal the response of the tunnel's object, which names the next step of signing in. */
+/** @param refusal names the next step of signing in. */
 export async function handleSignIn(
   request: Request,
   env: Env,
   tunnelId: string,
-  code: ErrorCode,
-  refusal: Response,
+  refusal: TunnelRefusal,
 ): Promise<Response> {
   const config = getConfig(env);
-  const step = refusal.headers.get(SIGN_IN_HEADER) as SignInStep;
+  const { headers } = refusal.response;
+  const step = headers.get(SIGN_IN_HEADER) as SignInStep;
   const target = getRequestTarget(request.url);
   const start = (path: string, asAnother = false) =>
     beginSignIn(request, config, { tunnelId, target: path, asAnother });
   switch (step) {
     case "start": {
       if (!isNavigation(request)) {
-        const requestId = refusal.headers.get(REQUEST_ID_HEADER);
-        return createErrorPage(request, env, code, { requestId }, false);
+        const requestId = headers.get(REQUEST_ID_HEADER);
+        return createErrorPage(request, env, refusal.code, { requestId, format: "json" });
       }
       const { href, cookie } = await start(target);
       return redirect(request, env, href, cookie);
@@ -56,7 +61,7 @@ export async function handleSignIn(
     case "switch": {
       const { href, cookie } = await start(target, true);
       const action = { text: "Sign in with another account", href };
-      return withCookie(createRefusalPage(request, env, code, refusal, action), cookie);
+      return withCookie(createRefusalPage(request, env, refusal, action), cookie);
     }
     case "finish": {
       const { href, cookie } = await start("/");

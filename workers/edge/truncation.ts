@@ -7,7 +7,7 @@ import {
   UNTOUCHED_ENCODING_HEADER,
 } from "../../durable-objects/tunnel/proxy/silent-truncation.ts";
 
-/** How often it looks whether the visitor has left. */
+/** How often it checks whether the visitor has left. */
 const DEPARTURE_POLL_MS = 1_000;
 
 /**

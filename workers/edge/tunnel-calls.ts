@@ -18,7 +18,7 @@ import type { TunnelTarget } from "./routes.ts";
 /** Objects of tunnels whose gates an isolate caches. */
 const GATES_CACHE_MAX_OBJECTS = 10_000;
 
-/** By the names of objects: each object has a policy tag of its own. */
+/** By the names of objects: each object has a gates tag of its own. */
 const gatesByObject = new BoundedMap<string, Gates>(GATES_CACHE_MAX_OBJECTS);
 
 /**

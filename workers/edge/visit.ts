@@ -10,7 +10,7 @@ import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
 import { LimitedLog } from "../../shared/log.ts";
 import { callTunnel, cacheGates, chooseTarget } from "./tunnel-calls.ts";
-import { createErrorPage, createRefusalPage } from "./error-pages.ts";
+import { createErrorPage, createRefusalPage, type TunnelRefusal } from "./error-pages.ts";
 import { keepTruncationVisible } from "./truncation.ts";
 import { getCachedTargets, resolveTargets, type TunnelTarget } from "./routes.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
@@ -118,16 +118,20 @@ function toVisitorResponse(
   const forVisitor = cacheGates(response, objectName);
   const code = getRefusalCode(forVisitor);
   if (code === null) return keepTruncationVisible(request, env, forVisitor);
+  const refusal = { code, response: forVisitor };
   return forVisitor.headers.has(SIGN_IN_HEADER)
-    ? offerSignIn(request, env, tunnelId, code, forVisitor)
-    : createRefusalPage(request, env, code, forVisitor);
+    ? offerSignIn(request, env, tunnelId, refusal)
+    : createRefusalPage(request, env, refusal);
 }
 
 async function offerSignIn(
-  ...visit: [Request, Env, tunnelId: string, ErrorCode, refusal: Response]
+  request: Request,
+  env: Env,
+  tunnelId: string,
+  refusal: TunnelRefusal,
 ): Promise<Response> {
   const { handleSignIn } = await import("./sign-in.ts");
-  return handleSignIn(...visit);
+  return handleSignIn(request, env, tunnelId, refusal);
 }
 
 /** RFC 9110 §15.5.6. Tunnels forward every other method. */

@@ -195,7 +195,7 @@ async function runTransaction<Result>(
   return committed.result;
 }
 
-/** Of Drizzle. Its own `execute` would run it for the caller for whom it was built. */
+/** Drizzle's prepared statement. Its own `execute` would run it for the caller for whom it was built. */
 export interface PreparedStatement<Rows> {
   getQuery(): Query;
   mapResult(result: unknown): unknown;

@@ -4,13 +4,12 @@
  * commit.
  */
 import { and, eq, isNull } from "drizzle-orm";
+import type { Role } from "../../protocol/roles.ts";
 import type { PlanState } from "./billing/plans.ts";
 import type { Actor } from "./audit.ts";
 import type { Transaction } from "./transaction.ts";
 import { tokens } from "./tables/tokens.ts";
 import { memberships, organizations, type OrganizationRow } from "./tables/organizations.ts";
-
-export type Role = (typeof memberships.$inferSelect)["role"];
 
 /** A member, with the role that the guard read. */
 export interface MemberActor extends Actor {

@@ -95,7 +95,7 @@ export async function saveErrors(
   }
 }
 
-/** @returns the messages that are not retried any more until an operator sets `parked_at` to null. */
+/** @returns the messages that are not retried until an operator sets `parked_at` to null. */
 export function parkUndeliverable({ query }: Db): Promise<{ id: number; kind: OutboxKind }[]> {
   return query
     .update(outbox)

@@ -40,6 +40,7 @@ export const HTTP = {
       "underpass http https://localhost:8443 --insecure-upstream",
       "an https server with a certificate of its own",
     ],
+    ["underpass http unix:/run/app.sock", "a server that listens on a Unix socket"],
     ["underpass http ./public", "the files of a directory"],
     ["underpass http 3000 --url https://app.example.com", "at your own verified domain"],
     ["underpass http 3000 --name shop --pool", "one of several agents that share the name shop"],

@@ -32,6 +32,7 @@ export const TCP = {
   examples: [
     ["underpass tcp 5432", "a database, at a free public port"],
     ["underpass tcp 22 --allow 203.0.113.0/24", "SSH, for visitors of one network"],
+    ["underpass tcp unix:/run/app.sock", "a server that listens on a Unix socket"],
     ["underpass tcp 5432 --private --name db", "a database, for `underpass connect db` only"],
   ],
   options: {

@@ -1,4 +1,4 @@
-/** Colours on terminals that want them. */
+/** Colors on terminals that want them. */
 import { styleText } from "node:util";
 
 export const bold = (text: string): string => paint("bold", text);
@@ -9,7 +9,7 @@ export const yellow = (text: string): string => paint("yellow", text);
 
 type Style = "bold" | "dim" | "red" | "green" | "yellow";
 
-/** Before 22.13, Node.js' own function colours text for files and pipes too, so this one decides. */
+/** Before 22.13, Node.js' own function colors text for files and pipes too, so this one decides. */
 function paint(style: Style, text: string): string {
   return isColored(process.env, process.stdout)
     ? styleText(style, text, { validateStream: false })

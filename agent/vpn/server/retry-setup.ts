@@ -6,7 +6,7 @@ import { RetryableError } from "../../service-api.ts";
 
 /**
  * @param attempt can be repeated.
- * @param onRetry is told why an attempt failed, and in how many milliseconds the next one follows.
+ * @param onRetry called with the reason of a failed attempt, and the milliseconds until the next one.
  */
 export async function retryWhileUnreachable<Result>(
   attempt: () => Promise<Result>,

@@ -65,7 +65,7 @@ export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
   const keys = await directory.ensureKeys();
   report(`${keys.isNew ? "Generated" : "Using"} the server's keys in ${directory.path}`);
   const network = await register(options, found, keys);
-  const written = await writeConfig(api, network, directory, interfaceName, keys, signal);
+  const written = await writeConfig(api, network, { directory, interfaceName, keys }, signal);
   const { path } = written;
   await directory.writeState({
     server: server.origin,
@@ -142,18 +142,24 @@ export async function refreshConfig(
   const [state, keys] = [await directory.readState(), await directory.readKeys()];
   const isServer = state?.networkId === network.id && keys?.publicKey === network.server_public_key;
   if (!state || !keys || !isServer) return null;
-  const written = await writeConfig(api, network, directory, state.interface, keys, signal);
+  const server = { directory, interfaceName: state.interface, keys };
+  const written = await writeConfig(api, network, server, signal);
   await directory.writeState({ ...state, configHash: written.hash });
   return written.note;
+}
+
+/** The machine that `--setup` made the network's server. */
+interface ServerMachine {
+  directory: NetworkStateDir;
+  interfaceName: string;
+  keys: ServerKeys;
 }
 
 /** Writes the API's configuration with the private key in it. A file that was edited by hand is not overwritten. */
 async function writeConfig(
   api: NetworkApi,
   network: PrivateNetwork,
-  directory: NetworkStateDir,
-  interfaceName: string,
-  keys: ServerKeys,
+  { directory, interfaceName, keys }: ServerMachine,
   signal: AbortSignal,
 ): Promise<WrittenConfig> {
   const text = await api.getServerConfig(network.id, signal);

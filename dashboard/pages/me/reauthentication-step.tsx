@@ -1,4 +1,4 @@
-/** Asks the signed-in user to prove again who they are (RFC 9470). */
+/** Asks the signed-in user to confirm their identity again (RFC 9470). */
 import { RequestError } from "../../api/request.ts";
 import { callWithoutRenewal, signOut } from "../../api/session.ts";
 import { useMe } from "../../app/session-state.ts";
@@ -11,14 +11,14 @@ export function requiresReauthentication(error: unknown): boolean {
 }
 
 interface Props {
-  /** Runs after the user has proved who they are. */
+  /** Runs after the user has confirmed their identity. */
   onReauthenticated: () => void | Promise<void>;
   onCancel: () => void;
 }
 
 export function ReauthenticationStep({ onReauthenticated, onCancel }: Props) {
   const cancel = <Button onClick={onCancel}>Cancel</Button>;
-  // An account without a password proves who its user is with a sign-in through the provider.
+  // The user of an account without a password confirms their identity by signing in through the provider.
   if (!useMe().has_password) {
     return (
       <>

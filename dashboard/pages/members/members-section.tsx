@@ -44,7 +44,7 @@ export function MembersSection() {
   );
 }
 
-/** The API refuses that an organization loses its last owner. */
+/** The API does not let an organization lose its last owner. */
 function isLastOwner({ role }: Member, members: readonly Member[]): boolean {
   return role === "owner" && members.filter((each) => each.role === "owner").length === 1;
 }

@@ -25,7 +25,7 @@ export function useAreNoticesLoading(): boolean {
   return [billing, organizations, usage].some(isFirstLoad);
 }
 
-/** The notices load again what has failed, and must not be removed meanwhile: they would begin once more without end. */
+/** A notice whose query has failed retries it. If it were removed meanwhile, it would start over each time it is shown. */
 function isFirstLoad({ isLoading, isFetched }: { isLoading: boolean; isFetched: boolean }) {
   return isLoading && !isFetched;
 }

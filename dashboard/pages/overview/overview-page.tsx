@@ -14,7 +14,7 @@ import { FirstSteps } from "./first-steps.tsx";
 import { Notices, useAreNoticesLoading } from "./notices.tsx";
 import "./overview.css";
 import { TrafficFigures } from "./traffic-figures.tsx";
-import { UsageSection } from "./usage-section.tsx";
+import { MonthAndPlan } from "./month-and-plan.tsx";
 
 export function Page() {
   const { active_org: organization } = useMe();
@@ -58,7 +58,7 @@ function Overview({ tunnels }: { tunnels: readonly Tunnel[] }) {
       <FirstSteps tunnels={tunnels} />
       <ConnectedSection tunnels={tunnels} />
       <FailureSection tunnels={tunnels} />
-      <UsageSection />
+      <MonthAndPlan />
     </>
   );
 }

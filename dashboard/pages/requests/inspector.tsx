@@ -131,17 +131,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
         onLeaveFilter={focusList}
       />
       {markedIds.length > 0 && (
-        <p className="marked-bar" role="status">
-          {markedIds.length === 1
-            ? "One request is marked. Mark another with x."
-            : "Two requests are marked."}{" "}
-          <Button kind="link" disabled={markedIds.length < MARKED_MAX} onClick={showDiff}>
-            Show the diff
-          </Button>{" "}
-          <Button kind="link" onClick={() => setMarkedIds([])}>
-            Remove the marks
-          </Button>
-        </p>
+        <MarkedBar count={markedIds.length} onDiff={showDiff} onClear={() => setMarkedIds([])} />
       )}
       <div className="panels">
         <div className="list-panel" style={{ width: isDetailShown ? `${percent}%` : "100%" }}>
@@ -178,16 +168,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
               percent={percent}
               onMove={setPercent}
             />
-            <section className="detail-panel" aria-label="Details of the request">
-              <Button kind="quiet" className="close-detail" aria-label="Close" onClick={close}>
-                <Icon name="close" />
-              </Button>
-              <ErrorBoundary key={selected}>
-                <Suspense fallback={<Skeleton lines={8} />}>
-                  <Detail id={selected} isCompact />
-                </Suspense>
-              </ErrorBoundary>
-            </section>
+            <DetailPanel id={selected} onClose={close} />
           </>
         )}
       </div>
@@ -204,5 +185,40 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
         onClose={() => setMenu(undefined)}
       />
     </div>
+  );
+}
+
+interface MarkedBarProps {
+  count: number;
+  onDiff: () => void;
+  onClear: () => void;
+}
+
+function MarkedBar({ count, onDiff, onClear }: MarkedBarProps) {
+  return (
+    <p className="marked-bar" role="status">
+      {count === 1 ? "One request is marked. Mark another with x." : "Two requests are marked."}{" "}
+      <Button kind="link" disabled={count < MARKED_MAX} onClick={onDiff}>
+        Show the diff
+      </Button>{" "}
+      <Button kind="link" onClick={onClear}>
+        Remove the marks
+      </Button>
+    </p>
+  );
+}
+
+function DetailPanel({ id, onClose }: { id: string; onClose: () => void }) {
+  return (
+    <section className="detail-panel" aria-label="Details of the request">
+      <Button kind="quiet" className="close-detail" aria-label="Close" onClick={onClose}>
+        <Icon name="close" />
+      </Button>
+      <ErrorBoundary key={id}>
+        <Suspense fallback={<Skeleton lines={8} />}>
+          <Detail id={id} isCompact />
+        </Suspense>
+      </ErrorBoundary>
+    </section>
   );
 }

@@ -10,12 +10,12 @@ interface Labels {
   hint?: ReactNode;
 }
 
-interface LabelledFieldProps extends Labels {
+interface LabeledFieldProps extends Labels {
   children: ReactElement;
   minLength?: number | undefined;
 }
 
-function LabelledField({ name, label, hint, minLength, children }: LabelledFieldProps) {
+function LabeledField({ name, label, hint, minLength, children }: LabeledFieldProps) {
   return (
     <Field.Root name={name} className="field">
       <Field.Label>{label}</Field.Label>
@@ -43,9 +43,9 @@ export type TextFieldProps = Labels & Omit<ComponentProps<"input">, "name">;
 /** A required text field, unless `required` is false. */
 export function TextField({ name, label, hint, ...rest }: TextFieldProps) {
   return (
-    <LabelledField name={name} label={label} hint={hint} minLength={rest.minLength}>
+    <LabeledField name={name} label={label} hint={hint} minLength={rest.minLength}>
       <Field.Control required {...rest} />
-    </LabelledField>
+    </LabeledField>
   );
 }
 
@@ -58,17 +58,17 @@ export interface SelectFieldProps extends Labels {
 
 export function SelectField(props: SelectFieldProps) {
   const { name, label, hint, options, chosen, onChoose } = props;
-  const labelled = options.map((option) =>
+  const labeled = options.map((option) =>
     typeof option === "string" ? { value: option, label: option } : option,
   );
   return (
-    <LabelledField name={name} label={label} hint={hint}>
+    <LabeledField name={name} label={label} hint={hint}>
       <Field.Control
-        defaultValue={chosen ?? labelled[0]?.value ?? ""}
+        defaultValue={chosen ?? labeled[0]?.value ?? ""}
         onValueChange={onChoose}
         render={
           <select>
-            {labelled.map(({ value, label: text }) => (
+            {labeled.map(({ value, label: text }) => (
               <option key={value} value={value}>
                 {text}
               </option>
@@ -76,7 +76,7 @@ export function SelectField(props: SelectFieldProps) {
           </select>
         }
       />
-    </LabelledField>
+    </LabeledField>
   );
 }
 
@@ -131,9 +131,9 @@ export type TextAreaFieldProps = Labels & Omit<ComponentProps<"textarea">, "name
 /** A required text of several lines, unless `required` is false. */
 export function TextAreaField({ name, label, hint, defaultValue, ...rest }: TextAreaFieldProps) {
   return (
-    <LabelledField name={name} label={label} hint={hint}>
+    <LabeledField name={name} label={label} hint={hint}>
       <Field.Control defaultValue={defaultValue} render={<textarea required {...rest} />} />
-    </LabelledField>
+    </LabeledField>
   );
 }
 

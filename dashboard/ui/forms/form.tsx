@@ -1,4 +1,4 @@
-/** A form: labelled fields, a submit button, and error messages beside the fields that they are about. */
+/** A form: labeled fields, a submit button, and error messages beside the fields that they are about. */
 import { Form as BaseForm } from "@base-ui/react/form";
 import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { getErrorMessage, RequestError } from "../../api/request.ts";

@@ -70,11 +70,11 @@ export class AgentLink {
   /** Callbacks that run after the current message is read. */
   #afterMessage: (() => void)[] = [];
   #lastReceivedAtMs: number;
-  /** In the second that began then. */
+  /** Frames of ended streams in the second that began at `sinceMs`. */
   readonly #late = { frames: 0, sinceMs: 0 };
   #attachment: AgentAttachment;
   isGoingAway = false;
-  /** The number of the choice among the agents of a pool that fell on this one last; 0: none. */
+  /** The number of the latest choice among the agents of a pool that selected this one; 0: never selected. */
   chosenLastAt = 0;
 
   /** @param pace of the tunnel: agents of a pool share it. */

@@ -46,7 +46,7 @@ const INLINE_DETAILS_MAX_BYTES = 16 * 1024;
 export const LOG_PAGE_MAX_ENTRIES = 100;
 const LOG_PAGE_MAX_BYTES = 32 * 1024;
 export const LOG_PAGES_MAX = 100;
-/** About what a stored message or event takes beside its texts or bytes. */
+/** About what a stored message or event takes besides its texts or bytes. */
 const STORED_ENTRY_OVERHEAD_BYTES = 100;
 /** The platform's limit for one call that stores or deletes keys. */
 const STORAGE_BATCH_MAX_KEYS = 128;

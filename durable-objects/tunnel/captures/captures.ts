@@ -49,7 +49,7 @@ const CAPTURE_WRITE_DELAY_MS = 100;
 /** The shortest time between two writes, unless they are large. A crash loses the captures of this time at most. */
 const CAPTURE_WRITE_INTERVAL_MS = 1_000;
 const CAPTURE_WRITE_MAX_WAITS = CAPTURE_WRITE_INTERVAL_MS / CAPTURE_WRITE_DELAY_MS;
-/** As many bytes of ended captures are written without waiting for the end of the interval, and so is a full page of them. */
+/** This many bytes of ended captures, or a full page of them, are written without waiting for the end of the interval. */
 export const FINALIZED_WRITE_BYTES = 128 * 1024;
 /** The same for all bodies and messages, including those of open exchanges. */
 const LARGE_WRITE_BYTES = 1024 * 1024;
@@ -264,7 +264,7 @@ export class Captures implements RecordingObserver {
     if (!ids) return null;
     const atMs = Date.now();
     const id = ids.next(atMs);
-    const recording = new Recording(this, this.#settings, id, atMs, request);
+    const recording = new Recording(this, this.#settings, { id, atMs }, request);
     this.#recent.set(recording.id, recording);
     this.#scheduleWrite();
     return recording;
@@ -313,7 +313,7 @@ export class Captures implements RecordingObserver {
       if (this.#isWriteDue) break;
     }
     this.#isWriteScheduled = false;
-    // The row of an open exchange is written again and again: it waits while messages are not stored.
+    // The row of an open exchange is written repeatedly: it waits while messages are not stored.
     this.#write(this.memory.admits("entry") ? "all" : "ended");
   }
 

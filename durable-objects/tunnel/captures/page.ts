@@ -65,7 +65,7 @@ export function estimateSize({ record, lines, bodies }: FinalizedCapture): numbe
   return inline.reduce((sum, bytes) => sum + bytes.byteLength, record.length + lines.length);
 }
 
-/** What a row takes beside its texts and bodies. */
+/** What a row takes besides its texts and bodies. */
 const ROW_OVERHEAD_BYTES = 2_000;
 
 /** About how many bytes a row takes, without bodies that are stored separately. */

@@ -93,8 +93,7 @@ export class Recording {
   constructor(
     observer: RecordingObserver,
     options: CaptureOptions,
-    id: string,
-    atMs: number,
+    { id, atMs }: { id: string; atMs: number },
     request: RecordedRequest,
   ) {
     this.id = id;
@@ -120,7 +119,7 @@ export class Recording {
     const parts = [method, joinTarget(path, query), ...lines.request];
     const chars = countChars(parts);
     const request = { parts, chars, hasBody: false, isWebSocket: true, clientIp, replayOf };
-    const recording = new Recording(observer, options, id, atMs, request);
+    const recording = new Recording(observer, options, { id, atMs }, request);
     recording.isLongLived = true;
     recording.log = row.log;
     recording.#isRequestHeadCut ||= record.isRequestHeadCut === true;
@@ -349,10 +348,10 @@ function cutHead([method = "", target = ""]: string[]): string[] {
 
 const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: false };
 
-/** The memory of a name or a value of a header beside its characters. */
+/** The memory of a name or a value of a header besides its characters. */
 const TEXT_OVERHEAD_BYTES = 32;
 
-/** The memory of a message or an event beside its data. */
+/** The memory of a message or an event besides its data. */
 const ENTRY_OVERHEAD_BYTES = 200;
 
 /** A compressed event stream can't be parsed here. */

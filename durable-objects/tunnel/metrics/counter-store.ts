@@ -1,6 +1,6 @@
 /** All counters of a tunnel in one stored value, because each value that is written costs the same, however small it is. */
 import type { Counters } from "./outcomes.ts";
-import type { Account } from "./spending.ts";
+import type { MonthlyTraffic } from "./spending.ts";
 import type { StoredBucket } from "./traffic.ts";
 import type { UsageTotals } from "./usage.ts";
 
@@ -9,7 +9,7 @@ export interface StoredCounters {
   outcomes?: Counters;
   traffic?: StoredBucket[];
   /** By month and token. */
-  spending: Map<string, Account>;
+  spending: Map<string, MonthlyTraffic>;
   /** The number of the next report: larger with each change of this value. */
   sequence: number;
   /** When the next report is due; null: there is nothing to report. */
@@ -56,8 +56,11 @@ export class CounterStore {
 
   #loadEarlier(): StoredCounters {
     const { kv } = this.#storage;
-    const spending = [...kv.list<Account>({ prefix: EARLIER_SPENDING_PREFIX })].map(
-      ([key, account]): [string, Account] => [key.slice(EARLIER_SPENDING_PREFIX.length), account],
+    const spending = [...kv.list<MonthlyTraffic>({ prefix: EARLIER_SPENDING_PREFIX })].map(
+      ([key, traffic]): [string, MonthlyTraffic] => [
+        key.slice(EARLIER_SPENDING_PREFIX.length),
+        traffic,
+      ],
     );
     const sequence = kv.get<number>(EARLIER_KEY.sequence);
     if (sequence !== undefined) {

@@ -35,7 +35,7 @@ const TUNNEL_ID_KEY = "tunnel-id";
 /** The fields of a report that are not counted here. */
 export type ReportedState = Pick<TunnelReport, "agentConnected" | "lastSeenAtMs" | "maintenance">;
 
-export interface ReportSource {
+export interface ReportedTunnel {
   /** May disconnect an agent whose token has expired. */
   currentState(): ReportedState;
   /** The token of the agent that serves. */
@@ -56,7 +56,7 @@ export class MetricsReporter {
   readonly #store: CounterStore;
   readonly #alarm: Alarm;
   readonly #rows: Pick<InternalApi, "reportTunnel">;
-  readonly #deps: ReportSource;
+  readonly #tunnel: ReportedTunnel;
   #sequence: number;
   /** null: nothing was counted since the last report. */
   #reportAtMs: number | null;
@@ -69,12 +69,12 @@ export class MetricsReporter {
     storage: DurableObjectStorage,
     alarm: Alarm,
     rows: Pick<InternalApi, "reportTunnel">,
-    tunnel: ReportSource,
+    tunnel: ReportedTunnel,
   ) {
     this.#kv = storage.kv;
     this.#alarm = alarm;
     this.#rows = rows;
-    this.#deps = tunnel;
+    this.#tunnel = tunnel;
     this.#store = new CounterStore(storage);
     const saved = this.#store.load();
     this.#sequence = saved.sequence;
@@ -156,7 +156,7 @@ export class MetricsReporter {
     this.#save(now);
   }
 
-  /** Also after a restart before the report has arrived. */
+  /** The report is sent even if the object restarts before it has arrived. */
   reportNow(): void {
     const now = Date.now();
     this.#reportAtMs = now;
@@ -175,7 +175,7 @@ export class MetricsReporter {
 
   /** Sets the alarm for the next expiry. */
   scheduleExpiryAlarm(): void {
-    const expiries = [this.#deps.servingToken()?.endsAtMs, this.#deps.endsAtMs()];
+    const expiries = [this.#tunnel.servingToken()?.endsAtMs, this.#tunnel.endsAtMs()];
     const known = expiries.filter((atMs) => atMs !== undefined);
     if (known.length === 0) return;
     // An expiry that failed is retried, but not immediately.
@@ -186,7 +186,7 @@ export class MetricsReporter {
   /** @returns null before any agent has connected; the first report includes what was counted until then. */
   async send(): Promise<TunnelReport | null> {
     const now = Date.now();
-    const state = this.#deps.currentState();
+    const state = this.#tunnel.currentState();
     if (!this.#isSaved) this.#save(now);
     this.#reportAtMs = null;
     const report = this.#createReport(state, now);
@@ -210,7 +210,7 @@ export class MetricsReporter {
   async onAlarm(): Promise<void> {
     const now = Date.now();
     // Disconnects an agent whose token has expired, and that is reported at once.
-    this.#deps.currentState();
+    this.#tunnel.currentState();
     const wasSaved = this.#isSaved;
     if (!wasSaved) this.#save(now);
     if (this.#reportAtMs !== null && this.#reportAtMs <= now) await this.send();

@@ -19,7 +19,7 @@ export class ReportPace {
     this.#spentUntilMs = savedMs;
   }
 
-  /** When traffic of this moment is to be reported: within an interval, also when the clock was set back. */
+  /** When traffic of this moment is to be reported: within an interval, even when the clock was set back. */
   nextAtMs(nowMs: number): number {
     const allowedAtMs = this.#spentUntilMs - (REPORT_BURST - 1) * REPORT_INTERVAL_MS;
     const latestAtMs = nowMs + REPORT_INTERVAL_MS;

@@ -6,7 +6,7 @@ import type { TokenUsage } from "../../rpc.ts";
 import type { UsageTotals } from "./usage.ts";
 
 /** The traffic of one token in one month. */
-export interface Account {
+export interface MonthlyTraffic {
   bytes: number;
   requests: number;
   /** Whether the database has this total. The name is part of the storage format. */
@@ -20,15 +20,15 @@ export function formatMonth(nowMs: number): string {
 
 export class Spending {
   /** By month and token. */
-  readonly #accounts: Map<string, Account>;
+  readonly #byTokenAndMonth: Map<string, MonthlyTraffic>;
   readonly #totals: UsageTotals;
   /** null while no agent serves: then no token is charged. */
   #tokenNonce: string | null;
   #charged: { bytes: number; requests: number };
 
   /** @param totals the tunnel's live totals. */
-  constructor(saved: Map<string, Account>, totals: UsageTotals, tokenNonce: string | null) {
-    this.#accounts = saved;
+  constructor(saved: Map<string, MonthlyTraffic>, totals: UsageTotals, tokenNonce: string | null) {
+    this.#byTokenAndMonth = saved;
     this.#totals = totals;
     this.#tokenNonce = tokenNonce;
     this.#charged = toCharge(totals);
@@ -52,8 +52,8 @@ export class Spending {
   add({ tokenNonce, month, bytes, requests }: TokenUsage): void {
     if (bytes === 0 && requests === 0) return;
     const key = toKey(month, tokenNonce);
-    const before = this.#accounts.get(key) ?? { bytes: 0, requests: 0 };
-    this.#accounts.set(key, {
+    const before = this.#byTokenAndMonth.get(key) ?? { bytes: 0, requests: 0 };
+    this.#byTokenAndMonth.set(key, {
       bytes: before.bytes + bytes,
       requests: before.requests + requests,
       isTold: false,
@@ -64,24 +64,24 @@ export class Spending {
   getUnreported(nowMs: number): TokenUsage[] {
     this.#settle(nowMs);
     const unreported: TokenUsage[] = [];
-    for (const [key, { bytes, requests, isTold }] of this.#accounts) {
+    for (const [key, { bytes, requests, isTold }] of this.#byTokenAndMonth) {
       const [month = "", tokenNonce = ""] = key.split(":");
       if (!isTold) unreported.push({ tokenNonce, month, bytes, requests });
-      else if (month !== formatMonth(nowMs)) this.#accounts.delete(key);
+      else if (month !== formatMonth(nowMs)) this.#byTokenAndMonth.delete(key);
     }
     return unreported;
   }
 
   markReported(spending: TokenUsage[]): void {
     for (const { tokenNonce, month, bytes, requests } of spending) {
-      const account = this.#accounts.get(toKey(month, tokenNonce));
-      if (account?.bytes === bytes && account.requests === requests) account.isTold = true;
+      const traffic = this.#byTokenAndMonth.get(toKey(month, tokenNonce));
+      if (traffic?.bytes === bytes && traffic.requests === requests) traffic.isTold = true;
     }
   }
 
   /** To be saved together with the tunnel's totals, after `getUnreported` has charged all traffic. */
-  get stored(): Map<string, Account> {
-    return this.#accounts;
+  get stored(): Map<string, MonthlyTraffic> {
+    return this.#byTokenAndMonth;
   }
 
   #settle(nowMs: number): void {

@@ -7,7 +7,7 @@ import { authorize } from "../../../access/authorize.ts";
 import { hasGatesTag, parseEdgeVerdict } from "../../../access/edge-verdict.ts";
 import {
   buildGates,
-  createPolicyTag,
+  createGatesTag,
   formatGates,
   getGateNames,
   hasSlowGate,
@@ -52,7 +52,7 @@ const KEY = {
 
 interface StoredSettings {
   settings: AccessSettingsInput;
-  /** The policy tag. */
+  /** The gates tag. */
   seal: string;
   /** When the object received them; absent when an earlier version stored them. */
   publishedAtMs?: number;
@@ -118,13 +118,13 @@ export class AccessPolicy {
     const stored = this.#storage.kv.get<StoredSettings>(KEY.settings);
     if (stored && stored.settings.version >= newest.version) return;
     const settings = AccessSettings.parse(newest);
-    const policyTag = createPolicyTag();
+    const gatesTag = createGatesTag();
     this.#storage.kv.put<StoredSettings>(KEY.settings, {
       settings,
-      seal: policyTag,
+      seal: gatesTag,
       publishedAtMs: Date.now(),
     });
-    this.#rules = compileRules(settings, policyTag);
+    this.#rules = compileRules(settings, gatesTag);
     if (this.#rules.rateLimit === null) this.#deleteWindow();
     this.#updateIsOpen();
   }
@@ -310,12 +310,12 @@ export class AccessPolicy {
   }
 }
 
-function compileRules(settings: AccessSettings, policyTag: string): Rules {
+function compileRules(settings: AccessSettings, gatesTag: string): Rules {
   const { isBeyondPlan, allowedCidrs } = settings;
   const effects = compilePolicy(settings.policy);
   const { rateLimit, rewrite } = effects;
   if (isAuthorizationConsumed(settings, effects)) rewrite.remove.add("authorization");
-  const gates = buildGates(settings, policyTag, effects);
+  const gates = buildGates(settings, gatesTag, effects);
   const gateNames = getGateNames(settings, effects);
   return { isBeyondPlan, allowedCidrs, gates, gateNames, rateLimit, rewrite };
 }

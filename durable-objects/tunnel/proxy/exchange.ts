@@ -159,7 +159,7 @@ export class Exchange implements Stream {
     const { status, pairs } = head;
     // Until the end of the response, because the platform and the recording hold it as long.
     if (!this.#place.hold(countResponseHeadBytes(frame.payload, pairs))) {
-      this.#refuseResponse("unavailable", RESET.cancelled, SLOW_VISITORS);
+      this.#refuseResponse("unavailable", RESET.canceled, SLOW_VISITORS);
       return true;
     }
     const held: HeldResponse = { kind: "held", status, pairs, chunks: [], bytes: 0, end: "open" };
@@ -206,7 +206,7 @@ export class Exchange implements Stream {
 
   /** Visitors take their responses too slowly, and this one needs memory that others use. */
   #overflow(): void {
-    this.#link.reset(this.#id, RESET.cancelled, SLOW_VISITORS);
+    this.#link.reset(this.#id, RESET.canceled, SLOW_VISITORS);
     this.#upload?.cancel();
     this.#cut("unavailable");
   }
@@ -217,7 +217,7 @@ export class Exchange implements Stream {
     const upload = this.#upload;
     if (upload && !upload.isFinished()) {
       upload.cancel();
-      this.#link.reset(this.#id, RESET.cancelled, "the response ended before the request body");
+      this.#link.reset(this.#id, RESET.canceled, "the response ended before the request body");
     } else this.#link.finish(this.#id);
     this.#finish("complete");
     if (phase.kind === "streaming") phase.body.end();
@@ -345,7 +345,7 @@ export class Exchange implements Stream {
     if (phase.kind === "streaming") phase.body.discard();
     else this.#queue.clear();
     this.#upload?.cancel();
-    this.#link.reset(this.#id, RESET.cancelled, "the visitor disconnected");
+    this.#link.reset(this.#id, RESET.canceled, "the visitor disconnected");
     if (phase.kind === "held") this.#releaseHeld(phase);
     if (phase.kind === "waiting" || phase.kind === "held") this.#settle("agent_offline");
     else this.#place.leave();

@@ -120,7 +120,7 @@ export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite):
 }
 
 /**
- * What a header costs in the platform and here beside its characters: without it, the many empty headers of a small head would
+ * What a header costs in the platform and here besides its characters: without it, the many empty headers of a small head would
  * be free.
  */
 const HEADER_OVERHEAD_BYTES = 512;
@@ -165,7 +165,7 @@ function removeHeaders(parts: string[], names: { has(name: string): boolean }): 
   parts.length = kept;
 }
 
-/** Headers that a local server cannot set: the edge would act on them. Nor can it set the cookies of visitors who sign in. */
+/** Headers that a local server cannot set: the edge would act on them. It can't set the cookies of visitors who sign in either. */
 const RESERVED_NAMES: ReadonlySet<string> = new Set([
   ACKNOWLEDGED_HEADER,
   ERROR_HEADER,

@@ -5,7 +5,7 @@ import type { AgentLink } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
 import type { Usage } from "../metrics/usage.ts";
 
-/** How often an upload looks whether the tunnel may buffer more. */
+/** How often an upload checks whether the tunnel may buffer more. */
 const BUFFER_POLL_MS = 20;
 
 export interface Upload {
@@ -24,13 +24,13 @@ interface UploadDeps {
   onFailed(): void;
 }
 
-/** What an upload holds in memory while it lasts, beside the bytes that the agent has not granted again. */
+/** What an upload holds in memory while it lasts, besides the bytes that the agent has not granted again. */
 export const UPLOAD_BUFFER_BYTES = FRAME_DATA_MAX_BYTES;
 
 /** Starts sending. */
 export function sendBody(body: ReadableStream, deps: UploadDeps): Upload {
   const { link, stream, usage, recording } = deps;
-  let state: "sending" | "finished" | "cancelled" = "sending";
+  let state: "sending" | "finished" | "canceled" = "sending";
   // A BYOB reader, because the default one reads four kilobytes at a time.
   const reader = body.getReader({ mode: "byob" });
 
@@ -75,7 +75,7 @@ export function sendBody(body: ReadableStream, deps: UploadDeps): Upload {
 
   function cancel(): void {
     if (state !== "sending") return;
-    state = "cancelled";
+    state = "canceled";
     link.windows.drop(stream);
     reader.cancel().catch(() => undefined);
   }

@@ -7,7 +7,7 @@ import { compactView, type BufferedBytes } from "../buffered-bytes.ts";
 import type { ResponseHeaders } from "./heads.ts";
 import type { PacedQueue } from "./pacer.ts";
 
-/** How the visitor notices a truncated body. `cut`: it is aborted, and the edge sees to it that the connection is cut. */
+/** How the visitor notices a truncated body. `cut`: it is aborted, and the edge has the connection cut. */
 type TruncationSignal = "abort" | "cut" | "end";
 
 export interface ResponseBodyDeps {
@@ -21,7 +21,7 @@ export interface ResponseBodyDeps {
    * not always report that.
    */
   onDiscarded(bytes: number): void;
-  /** Called once, when nothing of the body waits for the visitor any more. */
+  /** Called once, when no part of the body waits for the visitor. */
   onClosed(): void;
 }
 

@@ -10,14 +10,14 @@ import { MINUTE_MS } from "../../../shared/time.ts";
 export const QUEUE_SHORT_BYTES = 16 * 1024;
 /** The same for the number of messages, where they are acknowledged. */
 const QUEUE_SHORT_MESSAGES = 128;
-/** The cost of a waiting message beside its payload, so that empty ones count too. workerd needs about twice as much. */
+/** The cost of a waiting message besides its payload, so that empty ones count too. workerd needs about twice as much. */
 export const MESSAGE_OVERHEAD_BYTES = 512;
-/** The first check of a long queue comes after this time, each further one later by as much again, up to the maximum. */
+/** The bounds of the time between two checks of a long queue. It doubles while the queue does not get shorter, and halves while it does. */
 const CHECK_MIN_MS = 1;
 const CHECK_MAX_MS = 1_000;
 /** A queue that does not get shorter for this long is stalled. */
 export const STALL_MIN_MS = 3 * MINUTE_MS;
-/** The platform reports a message only as a whole, so a long queue gets as much longer as a slow reader needs. */
+/** The platform reports only whole messages as read, so a long queue is given the time that a reader at this rate needs. */
 const STALL_BYTES_PER_MS = 64;
 
 export interface SendQueueEvents {
@@ -31,7 +31,7 @@ export class SendQueue {
   readonly #socket: { readonly bufferedAmount?: number };
   readonly #events: SendQueueEvents;
   #isAcknowledged: boolean;
-  /** Whether no acknowledgement comes any more. */
+  /** Whether no further acknowledgement will come. */
   #isLast = false;
   /** Payload that was sent and not acknowledged. */
   #unacknowledgedBytes = 0;

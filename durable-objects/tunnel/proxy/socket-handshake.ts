@@ -126,7 +126,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   }
 
   #cancel(code: ErrorCode, reason: string): void {
-    this.#link.reset(this.id, RESET.cancelled, reason);
+    this.#link.reset(this.id, RESET.canceled, reason);
     this.#settle(code);
   }
 

@@ -222,7 +222,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     if (!isIncomplete) return;
     this.#stallTimer ??= setTimeout(() => {
       this.onReset();
-      this.#link.reset(this.#id, RESET.cancelled, "a WebSocket message stalled");
+      this.#link.reset(this.#id, RESET.canceled, "a WebSocket message stalled");
     }, STALLED_SOCKET_MAX_MS);
   }
 
@@ -242,7 +242,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     }
   }
 
-  /** The visitor has read: the agent may send as much again. */
+  /** The visitor has read these bytes: the agent may send as many more. */
   #grantUnread(): void {
     const bytes = this.#window.recordConsumed(this.#unreadBytes) + this.#window.takeCredit();
     this.#unreadBytes = 0;
@@ -282,7 +282,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#link.send((writer) => writer.writeCodeAndText(FRAME.close, this.#id, code, reason));
     if (code !== 1006 && this.#link.attachment.hello?.answersClose) {
       this.#answerTimer = setTimeout(() => {
-        this.#link.reset(this.#id, RESET.cancelled, "the local server does not close");
+        this.#link.reset(this.#id, RESET.canceled, "the local server does not close");
         this.#end(close);
       }, CLOSE_ANSWER_MAX_MS);
       return;

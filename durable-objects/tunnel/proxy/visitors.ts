@@ -166,7 +166,7 @@ export class Visitors {
     return agents.isAnyServing(Date.now());
   }
 
-  /** An agent has connected, or none is expected any more. */
+  /** An agent has connected, or is no longer expected. */
   releaseParked(): void {
     this.#parking.release();
   }

@@ -29,7 +29,7 @@ export class MaintenanceEnd {
     this.#shards = shards;
   }
 
-  /** The caller sets the alarm. Does nothing on another object than the first. */
+  /** The caller sets the alarm. Does nothing on any object but the first. */
   begin(): void {
     const { maintenance } = this.#access;
     if (!maintenance?.isOn || !this.#shards.isFirst) return;

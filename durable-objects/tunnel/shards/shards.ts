@@ -55,7 +55,7 @@ export class Shards<Stub> {
     return this.shard === 0;
   }
 
-  /** Whether the tunnel ever had another object than the first. */
+  /** Whether the tunnel ever had more than one object. */
   get hasOthers(): boolean {
     return this.#stored.created > 1;
   }
@@ -66,8 +66,8 @@ export class Shards<Stub> {
   }
 
   /**
-   * Whether this object may serve visitors. Another one than the first may not until it has received the tunnel's settings,
-   * which precede the count, nor after the tunnel was given fewer objects.
+   * Whether this object may serve visitors. The first one always may; another one only
+   * after it has received the tunnel's settings, which precede the count, and until the tunnel is given fewer objects.
    */
   get isServing(): boolean {
     return this.shard < this.count;

@@ -107,7 +107,7 @@ export class ClientStream implements Stream {
       case FRAME.credit:
         return this.#receiveCredit(parseCredit(frame.payload));
       case FRAME.reset:
-        this.#resetAgent(RESET.cancelled, parseCodeAndText(frame.payload)?.text ?? "");
+        this.#resetAgent(RESET.canceled, parseCodeAndText(frame.payload)?.text ?? "");
         this.#deps.socket.close();
         return true;
       default:
@@ -118,7 +118,7 @@ export class ClientStream implements Stream {
   /** The client closed its socket. A stream that has not ended in both directions is reset. */
   onClientClosed(): void {
     if (this.#hasEnded) return;
-    if (!this.#isComplete) return this.#resetAgent(RESET.cancelled, "the client disconnected");
+    if (!this.#isComplete) return this.#resetAgent(RESET.canceled, "the client disconnected");
     // The agent counts these bytes until they are granted. It does not count those within the reserve.
     const { link } = this.#deps;
     const bytes = this.#outstanding;

@@ -81,15 +81,15 @@ export class RelayCommandSender {
     return call;
   }
 
-  /** @param of without a token or port, the revocation is of all tickets. */
-  #add(reason: Reason, of: Pick<Revocation, "tokenNonce" | "port">): void {
+  /** @param scope the tickets of one token or port; empty: all tickets of the tunnel. */
+  #add(reason: Reason, scope: Pick<Revocation, "tokenNonce" | "port">): void {
     const tunnelId = this.#tunnelId();
     if (!this.#port || tunnelId === undefined) return;
     const revocation: Revocation = {
       type: "revoke",
       kind: "tunnel",
       id: tunnelId,
-      ...of,
+      ...scope,
       reason,
       untilGeneration: Date.now(),
     };

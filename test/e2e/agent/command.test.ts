@@ -123,7 +123,7 @@ describe("underpass http --json", () => {
 
   test.each<[string, (agent: RunningAgent) => unknown]>([
     ["its terminal is closed", ({ child }) => child.kill("SIGHUP")],
-    ["its output is not read any more", ({ child }) => child.stdout!.destroy()],
+    ["its output is no longer read", ({ child }) => child.stdout!.destroy()],
   ])("lets open requests finish when %s, and later visitors get agent_offline", async (_, stop) => {
     const opened = Promise.withResolvers<Socket>();
     origin.respond = ({ target }, socket) =>

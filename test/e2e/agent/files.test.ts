@@ -223,7 +223,7 @@ test.each<[string, { directoryListing?: boolean }, string]>([
   ["./none", {}, "there is no file or directory ./none"],
   ["file:///none", {}, "there is no file or directory"],
   ["C:\\site\\none", {}, "there is no file or directory"],
-  ["a/b", {}, "is not a port, host:port, http(s) URL, file or directory"],
+  ["a/b", {}, "is not a port, host:port, http(s) URL, unix:path, file or directory"],
   ["tcp://localhost:5432", {}, "use `underpass tcp 5432`, or protocol: tcp"],
   ["tcp://db.test:5432", {}, "use `underpass tcp db.test:5432`"],
   ["ftp://localhost", {}, "has the scheme ftp; use http, https or file"],

@@ -30,7 +30,7 @@ const CODES: ErrorCode[] = [
 ];
 /** WCAG 2.2, 1.4.3. */
 const CONTRAST_MIN = 4.5;
-/** The grey level of a browser's default background. */
+/** The gray level of a browser's default background. */
 const CANVAS = { light: 255, dark: 18 } as const;
 
 const newRequest = (accept: string) => new Request(ADDRESS, { headers: { accept } });
@@ -40,17 +40,17 @@ let browser: Browser;
 beforeAll(async () => void (browser = await openBrowser()));
 afterAll(() => browser?.close());
 
-/** A script for the page: the lowest contrast between a text and its background. It supports only grey, as on these pages. */
+/** A script for the page: the lowest contrast between a text and its background. It supports only gray, as on these pages. */
 const buildContrastScript = (canvas: number) => `(() => {
-  const luminance = (grey) => {
-    const part = grey / 255;
+  const luminance = (gray) => {
+    const part = gray / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   };
   const contrasts = [...document.querySelectorAll("h1, p, code, footer")].map((element) => {
     let opacity = 1;
     for (let at = element; at; at = at.parentElement) opacity *= getComputedStyle(at).opacity;
     const text = Number(/\\d+/.exec(getComputedStyle(element).color)[0]);
-    // Code has a translucent grey background.
+    // Code has a translucent gray background.
     const behind = element.tagName === "CODE" ? ${canvas} * 0.8 + 136 * 0.2 : ${canvas};
     const [a, b] = [luminance(text * opacity + behind * (1 - opacity)), luminance(behind)];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
@@ -104,7 +104,10 @@ describe.each(CODES)("the page of %s", (code) => {
 test("a refusal with a message of its own has no hint, which belongs to the other message", async () => {
   const explain = async (message?: string): Promise<string> => {
     const refusal = toRefusalResponse({ code: "agent_offline", ...(message && { message }) });
-    const page = createRefusalPage(newRequest("*/*"), ENV, "agent_offline", refusal);
+    const page = createRefusalPage(newRequest("*/*"), ENV, {
+      code: "agent_offline",
+      response: refusal,
+    });
     return ErrorBody.parse(await page.json()).message;
   };
   expect(await explain()).toContain("Start the agent");
@@ -113,10 +116,16 @@ test("a refusal with a message of its own has no hint, which belongs to the othe
 
 test("the time to retry is in the header for every client, and in the body for programs", async () => {
   const refusal = () => new Response(null, { headers: { "retry-after": "17" } });
-  const programResponse = createRefusalPage(newRequest("*/*"), ENV, "rate_limited", refusal());
+  const programResponse = createRefusalPage(newRequest("*/*"), ENV, {
+    code: "rate_limited",
+    response: refusal(),
+  });
   expect(programResponse.headers.get("retry-after")).toBe("17");
   expect(await programResponse.json()).toMatchObject({ retry_after_seconds: 17 });
-  const browserResponse = createRefusalPage(newRequest(BROWSER), ENV, "rate_limited", refusal());
+  const browserResponse = createRefusalPage(newRequest(BROWSER), ENV, {
+    code: "rate_limited",
+    response: refusal(),
+  });
   expect(browserResponse.headers.get("retry-after")).toBe("17");
   expect(await browserResponse.text()).not.toContain("retryAfter");
 });
@@ -124,7 +133,10 @@ test("the time to retry is in the header for every client, and in the body for p
 test("an owner's own message is shown as text, even if it contains HTML", async () => {
   const own = "<script>alert(1)</script> & 'so on' `code`";
   const refusal = toRefusalResponse({ code: "maintenance", message: own });
-  const page = createRefusalPage(newRequest(BROWSER), ENV, "maintenance", refusal);
+  const page = createRefusalPage(newRequest(BROWSER), ENV, {
+    code: "maintenance",
+    response: refusal,
+  });
   const text = await page.text();
   expect(text).not.toContain("<script>");
   expect(text).toContain("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &#39;so on&#39; `code`");

@@ -169,7 +169,7 @@ test("a second factor that is lost is removed with the mailed link, unless that 
 
   const early = await pages.open(link);
   await clickButton(early, "Remove two-factor authentication");
-  await waitForAlert(early, "The link works from");
+  await waitForAlert(early, "The link can't be used before");
   await pages.api.sql("update mfa_removals set usable_at = now() where user_id = $1", [
     owner.userId,
   ]);

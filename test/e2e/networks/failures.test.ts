@@ -93,7 +93,7 @@ describe("an agent", () => {
     await ping(await network.connectClient());
   });
 
-  test("whose token is revoked exits, and no client reaches the server any more", async () => {
+  test("whose token is revoked exits, and clients no longer reach the server", async () => {
     await using own = await stack.createNetwork();
     const { nonce, wireBytes } = await mintToken(stack.owner);
     await using revoked = await own.vpn({ token: Buffer.from(wireBytes, "base64") });

@@ -60,7 +60,7 @@ test("a relay that is killed and restarted serves the tunnel on its port again",
   expect(countEvents(tunnel, "reconnected")).toBe(1);
 });
 
-test("when the relay's range does not contain the tunnel's port any more, the agent serves another one and says so", async () => {
+test("when the relay's range no longer contains the tunnel's port, the agent serves another one and says so", async () => {
   await using echo = await startEcho();
   // Tunnels that request no port get one of the relay with more free ports.
   const relay = await stack.startRelay("shrinking", { ports: 2 });

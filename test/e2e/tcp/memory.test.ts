@@ -34,7 +34,7 @@ test.skipIf(process.platform !== "linux")(
     const before = await Promise.all(pids.map(readResidentMiB));
     const visitors = await Promise.all(Array.from({ length: VISITORS }, () => tunnel.visit()));
     for (const visitor of visitors) visitor.pause();
-    // All buffers are full when the local server can't write any more.
+    // All buffers are full when the local server can no longer write.
     let last = -1;
     await vi.waitUntil(
       () => {

@@ -1,10 +1,10 @@
 /** The checks of `underpass doctor`, run in the test's process. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { parseLocalServer } from "../../../agent/commands/doctor.ts";
 import type { CheckName, Report } from "../../../agent/doctor/check.ts";
 import { startChecks } from "../../../agent/doctor/doctor.ts";
 import type { TrustedAuthorities } from "../../../agent/outgoing/trusted-authorities.ts";
-import { parseTarget } from "../../../agent/origin/target.ts";
 
 export type Diagnosis = Record<CheckName, Report>;
 
@@ -15,8 +15,8 @@ export async function diagnose(options: {
   local?: string;
   authorities?: TrustedAuthorities | undefined;
 }): Promise<Diagnosis> {
-  const { server, tokenFile, local = "", authorities } = options;
-  const target = parseTarget(local) ?? undefined;
+  const { server, tokenFile, local, authorities } = options;
+  const target = local === undefined ? undefined : parseLocalServer(local);
   const reports = await Promise.all(startChecks({ target, server, tokenFile, authorities }));
   return Object.fromEntries(reports.map((report) => [report.check, report])) as Diagnosis;
 }

@@ -35,13 +35,19 @@ export async function serveTunnel(
   };
 }
 
-/** Stores traffic as if a tunnel had reported it: so many requests in the minute that began so long ago. */
+/** Traffic of one minute. */
+interface StoredTraffic {
+  tunnelId: string;
+  /** How long ago the minute began. */
+  minutesAgo: number;
+  requests: number;
+}
+
+/** Stores traffic as if a tunnel had reported it. */
 export async function storeTraffic(
   { sql }: TestApi,
   { orgId }: Person,
-  tunnelId: string,
-  minutesAgo: number,
-  requests: number,
+  { tunnelId, minutesAgo, requests }: StoredTraffic,
 ): Promise<void> {
   const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
   const startsAt = new Date(minute - minutesAgo * MINUTE_MS);

@@ -1,4 +1,4 @@
-/** Frames of HTTP/2 (RFC 9113 §4.1) of one end of a connection that a test plays, also those that no client would send. */
+/** Frames of HTTP/2 (RFC 9113 §4.1) of one end of a connection that a test plays, including those that no client would send. */
 import type { Socket } from "node:net";
 import { vi } from "vitest";
 import { WAIT_OPTIONS } from "../timeouts.ts";

@@ -76,7 +76,7 @@ export async function startFakeRelay(): Promise<FakeRelay> {
     if (!relay.isAnswering) return;
     const address = Buffer.alloc(16);
     socket.send(
-      writeBound(relay.association, counter, address, source.port, relay.key),
+      writeBound(relay.association, { counter, address, port: source.port }, relay.key),
       source.port,
       source.address,
     );

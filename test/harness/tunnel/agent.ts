@@ -23,7 +23,7 @@ export interface RunningAgent extends AsyncDisposable {
   child: ChildProcess;
   readonly stdout: string;
   readonly stderr: string;
-  /** Resolves with the first JSON line of this event, also if it was printed before. @param tunnel among those of `start`. */
+  /** Resolves with the first JSON line of this event, even if it was printed before. @param tunnel among those of `start`. */
   event(name: string, tunnel?: string): Promise<Record<string, unknown>>;
   exit: Promise<number | null>;
 }

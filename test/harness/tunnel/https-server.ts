@@ -52,10 +52,19 @@ export class HttpsTestServer implements AsyncDisposable {
     return new HttpsTestServer(directory, authority.cert, httpsPort, api);
   }
 
-  /** Makes local servers public, each with a new account. @returns the agent. */
-  async share(subdomain: string, port: number): Promise<RunningAgent> {
-    const { wireBytes } = await mintToken(await this.api.owner());
-    const access = ["--server", `https://localhost:${this.httpsPort}`, "--token-file", "TOKEN"];
+  /**
+   * Makes local servers public, each with a new account.
+   * @param options `scope` of the agent's token, and `url` of the server for the agent (by default that of HTTPS).
+   * @returns the agent.
+   */
+  async share(
+    subdomain: string,
+    port: number,
+    options: { scope?: object; url?: string } = {},
+  ): Promise<RunningAgent> {
+    const { scope, url = `https://localhost:${this.httpsPort}` } = options;
+    const { wireBytes } = await mintToken(await this.api.owner(), scope);
+    const access = ["--server", url, "--token-file", "TOKEN"];
     const authority = ["--ca-file", join(this.directory, "ca.pem")];
     const agent = await runAgent(
       ["http", String(port), "--subdomain", subdomain, "--json", ...access, ...authority],

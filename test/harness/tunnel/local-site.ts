@@ -8,7 +8,7 @@ export interface LocalSite extends AsyncDisposable {
   port: number;
 }
 
-/** One grey pixel. */
+/** One gray pixel. */
 const PIXEL = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==",
   "base64",

@@ -155,7 +155,7 @@ describe("a reset token", () => {
         400,
         {
           error: "invalid_token",
-          message: "The token is wrong, was used already, or has expired. Request a new one.",
+          message: "The token is not valid, was already used, or has expired. Request a new one.",
         },
       ]);
     }

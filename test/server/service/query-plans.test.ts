@@ -100,6 +100,10 @@ const DUE_ROWS = [
   ),
   `update tunnels set expires_at = now() - interval '1 hour'
     where id in (select id from tunnels where deleted_at is null and subdomain like 'filled-%' limit 3)`,
+  `update tunnels set has_random_name = true, agent_connected = false, last_seen_at = now()
+    where subdomain like 'filled-%'`,
+  `update tunnels set last_seen_at = now() - interval '8 days'
+    where id in (select id from tunnels where deleted_at is null and subdomain like 'filled-%' limit 3)`,
   `update tunnels set deleted_at = now() - interval '2 years'
     where id in (select id from tunnels where deleted_at is not null and subdomain like 'filled-%' limit 3)`,
   `update tokens set revoked_at = now() - interval '2 years'

@@ -95,7 +95,7 @@ describe("a ticket for the relay", () => {
     });
   });
 
-  test("is for another port of the same relay when its range does not contain the tunnel's any more", async () => {
+  test("is for another port of the same relay when its range no longer contains the tunnel's", async () => {
     const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
     const before = await RelayLink.connect(api.server, {
       relayId,

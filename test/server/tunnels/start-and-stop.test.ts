@@ -180,7 +180,7 @@ describe("the expiry of a tunnel", () => {
     const wanted = { localPort: 1, subdomain: "ending" };
     expect(await otherOwner.post("/tunnels", wanted)).toMatchObject({
       status: 409,
-      body: { message: expect.stringContaining("It is free from") },
+      body: { message: expect.stringContaining("It is reserved until") },
     });
     expect((await reserve("ending")).subdomain).toBe("ending");
     const actions = (await readEvents(tunnel)).map(({ action }) => action);

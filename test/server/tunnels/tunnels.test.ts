@@ -137,14 +137,14 @@ describe("deleting", () => {
     const refusal = await create(freed, stranger);
     expect(refusal).toMatchObject({ status: 409, body: { error: "duplicate_name" } });
     const { message } = refusal.body as unknown as { message: string };
-    const [, freeAt] = /belonged to another organization .* from (\S+) on\.$/.exec(message)!;
+    const [, freeAt] = /belonged to another organization .* reserved until (\S+)\.$/.exec(message)!;
     const hours = (Date.parse(freeAt!) - Date.now()) / 3600_000;
     expect(hours).toBeGreaterThan(23.9);
     expect(hours).toBeLessThanOrEqual(24.1);
     const { wireBytes } = await mintToken(stranger);
     expect(await api.connectAgent(wireBytes, { port: 1, subdomain: "freed" })).toMatchObject({
       code: CLOSE.duplicate_name,
-      reason: `duplicate_name: free from ${freeAt} on: another organization used freed [name_unavailable]`,
+      reason: `duplicate_name: reserved until ${freeAt}: another organization used freed [name_unavailable]`,
     });
     expect(await stranger.post("/reserved-subdomains", { subdomain: "freed" })).toMatchObject({
       status: 409,
@@ -178,7 +178,7 @@ describe("deleting", () => {
     expect((await founder.delete(`/orgs/${founder.orgId}`)).status).toBe(200);
     expect(await create({ localPort: 1, subdomain: "freed-gone" })).toMatchObject({
       status: 409,
-      body: { error: "duplicate_name", message: expect.stringContaining("It is free from") },
+      body: { error: "duplicate_name", message: expect.stringContaining("It is reserved until") },
     });
   });
 

@@ -12,7 +12,7 @@ import {
   hasGatesTag,
   parseEdgeVerdict,
 } from "../../../access/edge-verdict.ts";
-import { buildGates, createPolicyTag, formatGates, parseGates } from "../../../access/gates.ts";
+import { buildGates, createGatesTag, formatGates, parseGates } from "../../../access/gates.ts";
 import type { IdentityVerdict } from "../../../access/identity.ts";
 import { fillAddedFields, type AccessSettings } from "../../../access/settings.ts";
 import { isForwarded } from "../../../protocol/header-names.ts";
@@ -57,7 +57,7 @@ function fixedAuthenticators(
 }
 
 describe("gates run in a fixed order, whatever the order of the policy's actions", () => {
-  const gates = buildGates({ ...settings(ALL, AUTH), identityGate: LISTS }, createPolicyTag())!;
+  const gates = buildGates({ ...settings(ALL, AUTH), identityGate: LISTS }, createGatesTag())!;
   const down = { keysDownForMs: 1 };
   const [PASSWORD, IDENTITY] = [["password"], ["password", "identity"]];
 
@@ -85,8 +85,8 @@ describe("gates run in a fixed order, whatever the order of the policy's actions
 });
 
 describe("a refusal has the headers that tell a client how to proceed", () => {
-  const withPassword = buildGates(settings([], AUTH), createPolicyTag())!;
-  const withToken = buildGates(settings([{ kind: "jwt_validation" }]), createPolicyTag())!;
+  const withPassword = buildGates(settings([], AUTH), createGatesTag())!;
+  const withToken = buildGates(settings([{ kind: "jwt_validation" }]), createGatesTag())!;
   const refusal = (password: PasswordVerdict, token: TokenVerdict) => {
     const gates = password === "correct" ? withToken : withPassword;
     return authorize(gates, request(), fixedAuthenticators(password, token).authenticators);
@@ -115,9 +115,9 @@ describe("a refusal has the headers that tell a client how to proceed", () => {
 
 describe("settings", () => {
   test("without a gate build no gates", () => {
-    expect(buildGates({ ...settings([]), policy: null }, createPolicyTag())).toBeNull();
-    expect(buildGates(settings(ALL.slice(0, 2)), createPolicyTag())).toBeNull();
-    expect(buildGates(settings(ALL), createPolicyTag())).toMatchObject({
+    expect(buildGates({ ...settings([]), policy: null }, createGatesTag())).toBeNull();
+    expect(buildGates(settings(ALL.slice(0, 2)), createGatesTag())).toBeNull();
+    expect(buildGates(settings(ALL), createGatesTag())).toMatchObject({
       deny: ["/admin"],
       basicAuth: null,
     });
@@ -125,7 +125,7 @@ describe("settings", () => {
 
   test("fit into a header, whatever characters they contain", () => {
     const actions: PolicyAction[] = [{ kind: "deny", path_prefix: '/caf\u00e9 "\\ \u{1f600}' }];
-    const gates = buildGates(settings(actions, AUTH), createPolicyTag());
+    const gates = buildGates(settings(actions, AUTH), createGatesTag());
     const header = formatGates(gates);
     expect(header).toMatch(/^[ -~]+$/);
     expect(parseGates(header)).toEqual(gates);
@@ -134,8 +134,8 @@ describe("settings", () => {
 });
 
 describe("a verdict of the edge", () => {
-  const gates = buildGates(settings(ALL), createPolicyTag())!;
-  const newer = buildGates(settings(ALL), createPolicyTag())!;
+  const gates = buildGates(settings(ALL), createGatesTag())!;
+  const newer = buildGates(settings(ALL), createGatesTag())!;
   const refusal = { code: "forbidden" as const };
 
   test("is accepted only for the gates that the edge authorized by", () => {
@@ -155,14 +155,14 @@ describe("a verdict of the edge", () => {
     "null",
     "{}",
     "00000000-0000-4000-8000-000000000000",
-    gates.policyTag.slice(0, -1),
-    ` ${gates.policyTag}`,
-    gates.policyTag.toUpperCase().replace(/\d/g, "0"),
+    gates.gatesTag.slice(0, -1),
+    ` ${gates.gatesTag}`,
+    gates.gatesTag.toUpperCase().replace(/\d/g, "0"),
   ])("is not accepted from the header %j", (header) => {
     expect(parseEdgeVerdict(header, gates)).toBeUndefined();
   });
 
-  test("is not forwarded to the local server, which could learn the policy tag", () => {
+  test("is not forwarded to the local server, which could learn the gates tag", () => {
     expect(isForwarded(EDGE_VERDICT_HEADER)).toBe(false);
     expect(isForwarded(EDGE_VERDICT_HEADER.replace("-", "_"))).toBe(false);
   });

@@ -161,7 +161,7 @@ describe("an agent", () => {
     await vi.waitUntil(() => open === ORIGIN_CONNECTIONS_MAX, WAIT_OPTIONS);
     connection.send((writer) => {
       for (const stream of streams)
-        writer.writeCodeAndText(FRAME.reset, stream, RESET.cancelled, "the visitor left");
+        writer.writeCodeAndText(FRAME.reset, stream, RESET.canceled, "the visitor left");
     });
     await vi.waitUntil(() => open === 0, WAIT_OPTIONS);
     origin.respond = () => OK;
@@ -234,7 +234,7 @@ describe("an agent", () => {
     while (sent < STREAM_WINDOW_BYTES) sent += (await connection.next()).payload.byteLength;
     origin.respond = () => OK;
     connection.send((writer) => {
-      writer.writeCodeAndText(FRAME.reset, 1, RESET.cancelled, "the visitor left");
+      writer.writeCodeAndText(FRAME.reset, 1, RESET.canceled, "the visitor left");
       writer.writeCredit(1, STREAM_WINDOW_BYTES);
       writer.writeJson(FRAME.request, FLAG.end, 2, ["GET", "/", "host", "x"]);
     });

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   isContainer,
-  parseJson,
+  parseJsonTree,
   type JsonContainer,
   type JsonValue,
 } from "../../../dashboard/pages/requests/decode/json/json.ts";
@@ -18,7 +18,7 @@ import {
 } from "../../../dashboard/pages/requests/decode/json/json-tree-rows.ts";
 
 function parse(text: string): JsonValue {
-  const result = parseJson(text);
+  const result = parseJsonTree(text);
   if ("error" in result) throw new Error(result.error.message);
   return result.value;
 }
@@ -55,7 +55,7 @@ describe("a valid document", () => {
     fc.assert(
       fc.property(document, ({ text, cut }) => {
         expect(JSON.parse(formatJson(parse(text)))).toEqual(JSON.parse(text));
-        expect("value" in parseJson(cut)).toBe(isJson(cut));
+        expect("value" in parseJsonTree(cut)).toBe(isJson(cut));
       }),
     );
   });
@@ -108,11 +108,11 @@ describe("an invalid document", () => {
     ["NaN", 1, 1],
   ])("%j has an error in line %i, column %i", (text, line, column) => {
     expect(() => JSON.parse(text) as unknown).toThrow();
-    expect(parseJson(text)).toMatchObject({ error: { line, column } });
+    expect(parseJsonTree(text)).toMatchObject({ error: { line, column } });
   });
 
   test("that only opens 200,000 arrays is refused without a stack overflow", () => {
-    expect(parseJson("[".repeat(200_000))).toHaveProperty("error");
+    expect(parseJsonTree("[".repeat(200_000))).toHaveProperty("error");
   });
 });
 

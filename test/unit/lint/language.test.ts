@@ -10,7 +10,7 @@ const PHRASES: readonly [RegExp, string][] = [
   [/\bwhoever\b|\bwhomever\b/i, "name the visitor, agent, caller or reader"],
   [/\bby then\b/i, "name the time"],
   [/\bit is over\b|\bis over by\b/i, "has ended, has expired"],
-  [/\bis no more\b|\bare no more\b/i, "does not exist any more"],
+  [/\bis no more\b|\bare no more\b/i, "no longer exists"],
   [
     /(?<![?a-z] )\bwhat (?:is|was) (?!the\b|a\b|an\b|this\b|it\b|wrong\b)/i,
     "use a noun: 'captured requests'",
@@ -19,6 +19,10 @@ const PHRASES: readonly [RegExp, string][] = [
   [/\b(?:somebody|anybody)\b|(?<!["'`/])\bnobody\b/i, "name the person or the program"],
   [/\bmust be at (?:least|most) \S+ (?:characters|bytes|items)\b/, "must have at least"],
   [/\bcomes? of it\b|\bcame of\b/i, "the result"],
+  [
+    /\b(?:behaviours?|cancell(?:ed|ing)|labelled|coloured|colours|favours?|grey)\b/i,
+    "American spelling",
+  ],
 ];
 
 /** Documents name what a person turns on; comments may name the factor. */

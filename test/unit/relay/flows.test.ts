@@ -4,7 +4,7 @@ import { FLOW_IDLE_TIMEOUT_MS } from "../../../protocol/relay/limits.ts";
 import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../../../relay/limits.ts";
 import { DatagramBudget } from "../../../relay/udp/datagram-budget.ts";
 import { FlowTags } from "../../../relay/udp/flow-tags.ts";
-import { type Flow, FlowIds, FlowTable } from "../../../relay/udp/flows.ts";
+import { type Flow, FlowIds, type FlowPeer, FlowTable } from "../../../relay/udp/flows.ts";
 
 function newTable(maxFlows: number, ids = newIds()) {
   const closed: Flow[] = [];
@@ -17,6 +17,10 @@ function newTable(maxFlows: number, ids = newIds()) {
   return { table, closed, ids };
 }
 
+function peer(address: string, port = 1): FlowPeer {
+  return { address, port, isAddressValidated: true };
+}
+
 let last = 0;
 function newIds(maxFlows = 1_000): FlowIds<string> {
   return new FlowIds<string>(maxFlows, () => (last += 1));
@@ -24,7 +28,7 @@ function newIds(maxFlows = 1_000): FlowIds<string> {
 
 test("a flow is found only by its address and port", () => {
   const { table } = newTable(10);
-  const flow = table.open("192.0.2.1", 1_000, true, 0);
+  const flow = table.open(peer("192.0.2.1", 1_000), 0);
   expect(table.find("192.0.2.1", 1_000)).toBe(flow);
   expect(table.find("192.0.2.1", 1_001)).toBeUndefined();
   expect(table.find("192.0.2.2", 1_000)).toBeUndefined();
@@ -34,12 +38,12 @@ test("a flow is found only by its address and port", () => {
 
 test("when there are too many flows, unconfirmed addresses are closed first, then the longest idle", () => {
   const { table, closed } = newTable(3);
-  const silent = table.open("192.0.2.1", 1, true, 0);
-  table.open("192.0.2.2", 1, true, 10);
-  const forged = table.open("192.0.2.3", 1, false, 20);
-  table.open("192.0.2.4", 1, true, 30);
+  const silent = table.open(peer("192.0.2.1"), 0);
+  table.open(peer("192.0.2.2"), 10);
+  const forged = table.open({ ...peer("192.0.2.3"), isAddressValidated: false }, 20);
+  table.open(peer("192.0.2.4"), 30);
   expect(closed).toEqual([forged]);
-  table.open("192.0.2.5", 1, true, 40);
+  table.open(peer("192.0.2.5"), 40);
   expect(closed).toEqual([forged, silent]);
   expect(table.size).toBe(3);
 });
@@ -48,19 +52,19 @@ test("the relay's own bound applies to all ports: a port closes only its own flo
   const ids = newIds(2);
   const first = newTable(10, ids);
   const second = newTable(10, ids);
-  first.table.open("192.0.2.1", 1, true, 0);
-  first.table.open("192.0.2.2", 1, true, 1);
-  expect(second.table.open("192.0.2.3", 1, true, 2)).toBeNull();
+  first.table.open(peer("192.0.2.1"), 0);
+  first.table.open(peer("192.0.2.2"), 1);
+  expect(second.table.open(peer("192.0.2.3"), 2)).toBeNull();
   expect(first.closed).toHaveLength(0);
-  const opened = first.table.open("192.0.2.4", 1, true, 3);
+  const opened = first.table.open(peer("192.0.2.4"), 3);
   expect(first.table.find("192.0.2.4", 1)).toBe(opened);
   expect(ids.size).toBe(2);
 });
 
 test("idle flows are closed, those of addresses that may be forged earlier", () => {
   const { table, closed } = newTable(10);
-  const real = table.open("192.0.2.1", 1, true, 0);
-  const forged = table.open("192.0.2.2", 1, false, 0);
+  const real = table.open(peer("192.0.2.1"), 0);
+  const forged = table.open({ ...peer("192.0.2.2"), isAddressValidated: false }, 0);
   table.closeIdle(UNCONFIRMED_FLOW_IDLE_MAX_MS + 1);
   expect(closed).toEqual([forged]);
   table.closeIdle(FLOW_IDLE_TIMEOUT_MS);

@@ -49,10 +49,11 @@ test("an unchanged status is repeated only after its maximum age", () => {
 
 test("after a hello every status is sent, and one message even if there is none", () => {
   const reporter = new StatusReporter();
-  expect(reporter.collect([], 0, true)).toEqual([{ type: "status", networks: [], tunnels: [] }]);
+  reporter.reset();
+  expect(reporter.collect([], 0)).toEqual([{ type: "status", networks: [], tunnels: [] }]);
   reporter.collect([network(), tunnel(1)], 0);
-  reporter.resetSent();
-  const [message] = reporter.collect([network(), tunnel(1)], 1, true);
+  reporter.reset();
+  const [message] = reporter.collect([network(), tunnel(1)], 1);
   expect(message).toMatchObject({ networks: [{ networkId: ID }], tunnels: [{ tunnelId: ID }] });
 });
 
@@ -79,8 +80,8 @@ test("the last totals of a tunnel are sent once, and again after a reconnect", (
     expect.objectContaining({ bytesIn: 9, openConnections: 0, source: "epoch/1" }),
   ]);
   expect(reporter.collect([], 3)).toHaveLength(0);
-  reporter.resetSent();
-  expect(reporter.collect([], 4, true)[0]?.tunnels).toHaveLength(1);
+  reporter.reset();
+  expect(reporter.collect([], 4)[0]?.tunnels).toHaveLength(1);
 });
 
 test("many networks are split into messages within the API's limit", () => {

@@ -78,7 +78,7 @@ basicAuth.openapi(
     params: IdParams,
     responses: {
       200: jsonResponse(
-        "No password is required any more. Other gates still apply.",
+        "A password is no longer required. Other gates still apply.",
         BasicAuthState,
       ),
     },

@@ -106,7 +106,7 @@ identityGate.openapi(
     params: IdParams,
     responses: {
       200: jsonResponse(
-        "No sign-in is required any more. Other gates still apply.",
+        "Visitors no longer have to sign in. Other gates still apply.",
         IdentityGateState,
       ),
     },

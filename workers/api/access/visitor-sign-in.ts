@@ -132,9 +132,9 @@ async function start(c: ApiContext, query: StartVisitorSignIn): Promise<Response
 
 async function finish(c: ApiContext, state: string): Promise<Response> {
   const provider = requireProvider(c);
-  const cookie = readHostCookie(c, getCookieName(state)) ?? "";
-  const answer = { provider: provider.name, state };
-  const attempt = await decryptAttempt(c.var.config, VISITOR_SIGN_IN, cookie, answer, Date.now());
+  const encrypted = readHostCookie(c, getCookieName(state)) ?? "";
+  const returned = { encrypted, provider: provider.name, state };
+  const attempt = await decryptAttempt(c.var.config, VISITOR_SIGN_IN, returned, Date.now());
   if (!attempt) throw signInNotStarted();
   const parameters = new URL(c.req.url).searchParams;
   const identified = await callProvider(c, provider, provider.identify(attempt, parameters));

@@ -83,7 +83,10 @@ mfaRemoval.openapi(
       case "invalid_token":
         throw invalidLink();
       default:
-        throw new ApiError("conflict", `The link works from ${outcome.usableAt.toUTCString()} on.`);
+        throw new ApiError(
+          "conflict",
+          `The link can't be used before ${outcome.usableAt.toUTCString()}.`,
+        );
     }
   },
 );
@@ -126,7 +129,7 @@ mfaRemoval.openapi(
 function invalidLink(): ApiError {
   return new ApiError(
     "invalid_token",
-    "The link is wrong, was used or canceled, or has expired. Request a new one when you sign in.",
+    "The link is not valid, was used or canceled, or has expired. Request a new one when you sign in.",
   );
 }
 

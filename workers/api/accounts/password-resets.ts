@@ -97,6 +97,6 @@ passwordResets.openapi(
 function invalidToken(): ApiError {
   return new ApiError(
     "invalid_token",
-    "The token is wrong, was used already, or has expired. Request a new one.",
+    "The token is not valid, was already used, or has expired. Request a new one.",
   );
 }

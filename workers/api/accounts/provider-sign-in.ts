@@ -143,9 +143,9 @@ async function start(
 async function finish(c: ApiContext, name: ProviderName, state: string): Promise<Response> {
   const { config } = c.var;
   const provider = requireProvider(c, name);
-  const cookie = readHostCookie(c, COOKIE) ?? "";
-  const answer = { provider: name, state };
-  const attempt = await decryptAttempt(config, ACCOUNT_SIGN_IN, cookie, answer, Date.now());
+  const encrypted = readHostCookie(c, COOKIE) ?? "";
+  const returned = { encrypted, provider: name, state };
+  const attempt = await decryptAttempt(config, ACCOUNT_SIGN_IN, returned, Date.now());
   // Over http, another host could set the cookie. It does not know the session that it would replace.
   if (attempt?.sessions !== (await hashSessionIds(c))) throw signInNotStarted();
   const parameters = new URL(c.req.url).searchParams;

@@ -27,7 +27,7 @@ reauthentication.openapi(
     operationId: "reauthenticate",
     method: "post",
     path: "/auth/reauthenticate",
-    summary: "Prove again who you are",
+    summary: "Confirm your identity again",
     description:
       "With the password, or a code of the authenticator app. An account that signs in through a provider only signs in again instead: a new session is fresh.",
     guard: [rateLimited, allow("account:self")],
@@ -69,7 +69,7 @@ export async function checkPassword(
   return { hash, matches: await verifyPassword(getHashCaller(c, userId), hash, password) };
 }
 
-/** @throws ApiError `reauthentication_required` unless the user has signed in or proved who they are within 10 minutes. */
+/** @throws ApiError `reauthentication_required` unless the user has signed in or confirmed their identity within 10 minutes. */
 export async function requireFreshSession(c: ApiContext): Promise<void> {
   const { db, principal } = c.var;
   if (!(await isSessionFresh(db.query, principal.sessionId))) throw reauthenticationRequired();
@@ -78,6 +78,6 @@ export async function requireFreshSession(c: ApiContext): Promise<void> {
 export function reauthenticationRequired(): ApiError {
   return new ApiError(
     "reauthentication_required",
-    "Prove again who you are: send your password to /auth/reauthenticate, or sign in again.",
+    "Confirm your identity: send your password to /auth/reauthenticate, or sign in again.",
   );
 }

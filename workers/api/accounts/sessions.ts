@@ -68,10 +68,8 @@ sessions.openapi(
       }));
     if (renewed === "another_user") throw notOwnSession();
     const next = renewed && successors.find(({ hash }) => hash === renewed.refreshHash);
-    if (!next) {
-      clearRefreshCookie(c);
-      throw new ApiError("unauthorized", "The session has ended. Log in again.");
-    }
+    // The cookie stays: this response could arrive after that of a login in another tab, whose cookie it would delete.
+    if (!next) throw new ApiError("unauthorized", "The session has ended. Log in again.");
     await setRefreshCookie(c, next);
     const { userId: sub, orgId: org, role } = renewed;
     const claims = { sub, org, role, sid: current.sessionId };

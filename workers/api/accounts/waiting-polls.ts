@@ -1,6 +1,6 @@
 /**
  * Long polls of machines that wait for a user's decision. Those that wait in this isolate learn of an approval or a
- * denial in it at once; one in another isolate is found when the row is read again. Nothing is signalled between requests: the platform
+ * denial in it at once; one in another isolate is found when the row is read again. Nothing is signaled between requests: the platform
  * does not let one request resume another.
  */
 import { isDraining } from "../../draining.ts";

@@ -16,6 +16,6 @@ export function subdomainTaken(label: string, { freeAt }: TakenName): ApiError {
     "duplicate_name",
     freeAt === null
       ? `The subdomain ${label} is taken.`
-      : `The subdomain ${label} belonged to another organization until recently. It is free from ${freeAt.toISOString()} on.`,
+      : `The subdomain ${label} belonged to another organization until recently. It is reserved until ${freeAt.toISOString()}.`,
   );
 }

@@ -12,7 +12,7 @@ import type { TunnelCaptureSummary } from "./captures.ts";
 const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
 /** Other events are handled after entries of this size together, as `HAR_WHOLE_MAX_CHARS` counts them. */
 const HAR_REST_CHARS = 512 * 1024;
-/** Of so many next requests of the list, those of one tunnel are read together, as far as they fit into one answer. */
+/** This many requests of the list are looked at together: those of one tunnel are read in one call, if they fit into one answer. */
 const HAR_READ_AHEAD_CAPTURES = 64;
 /** Text that is written together: a chunk costs as much as many entries. */
 const HAR_CHUNK_CHARS = 64 * 1024;
@@ -23,7 +23,7 @@ export interface ArchiveEntry {
 }
 
 export interface ArchiveSource {
-  /** @returns the first of the captures, at least one; null for those that are not stored any more. */
+  /** @returns the first of the captures, at least one; null for those that are no longer stored. */
   read(tunnel: InspectedTunnel, ids: string[]): Promise<(CaptureDetail | null)[]>;
   getOrigin(tunnel: InspectedTunnel): string;
 }

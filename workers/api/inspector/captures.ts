@@ -37,7 +37,7 @@ export async function findCapture(c: ApiContext, id: string): Promise<TunnelCapt
   throw notFound("captured request");
 }
 
-/** @returns the first of them, as many as fit into one answer but at least one; null for those that are not stored any more. */
+/** @returns the first of them, as many as fit into one answer but at least one; null for those that are no longer stored. */
 export function readCaptures(
   { env }: ApiContext,
   tunnel: InspectedTunnel,

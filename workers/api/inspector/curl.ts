@@ -97,7 +97,7 @@ function pipeBody(body: Uint8Array, command: string): string {
 }
 
 /**
- * A terminal acts on control characters, also in pasted text, and characters that change the writing direction
+ * A terminal acts on control characters, even in pasted text, and characters that change the writing direction
  * hide from a reader what the shell will do.
  */
 const INVISIBLE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;

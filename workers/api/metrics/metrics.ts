@@ -85,7 +85,7 @@ metrics.openapi(
       throw notFound("tunnel");
     }
     const span = getSpan(window, Date.now());
-    const values = await findSeries(db, principal.orgId, tunnelId, metric, span);
+    const values = await findSeries(db, principal.orgId, { tunnelId, metric }, span);
     return c.json(toSeries(span, values), 200);
   },
 );

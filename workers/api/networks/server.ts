@@ -132,7 +132,7 @@ networkServers.openapi(
     method: "post",
     path: "/private-networks/{id}/relay-ticket",
     summary: "Get a relay ticket for a private network",
-    description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/protocols/relay-protocol.md). A port that is not in the relay's range any more is replaced, after which devices need new configurations. ${ACCEPTED_BEARERS}`,
+    description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/protocols/relay-protocol.md). A port that is no longer in the relay's range is replaced, after which devices need new configurations. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:write"),
     params: IdParams,
     responses: {

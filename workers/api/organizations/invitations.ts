@@ -149,7 +149,7 @@ invitations.openapi(
       case "invalid":
         throw new ApiError(
           "invalid_token",
-          "The invitation is wrong, was used or revoked, or has expired. Ask for a new one.",
+          "The invitation is not valid, was used or revoked, or has expired. Ask for a new one.",
         );
       case "another_address":
         throw new ApiError(

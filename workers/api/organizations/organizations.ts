@@ -146,7 +146,8 @@ organizations.openapi(
     method: "put",
     path: "/orgs/{id}/budget",
     summary: "Set the monthly budget of an organization",
-    description: "For the traffic of all of its tokens together, also those that are minted later.",
+    description:
+      "For the traffic of all of its tokens together, including those that are minted later.",
     guard: allowInPathOrganization("budgets:write"),
     params: IdParams,
     body: Budget,

@@ -23,7 +23,7 @@ import type {
   Schema,
 } from "./openapi.ts";
 import { FIELDS } from "./fields.ts";
-import { SchemaComponents } from "./schemas.ts";
+import { SchemaComponents, type Direction } from "./schemas.ts";
 import { SECURITY_SCHEMES } from "./security.ts";
 
 /** The routers of one subject. */
@@ -145,7 +145,7 @@ function describeParameters(
 function translateContent(
   schemas: SchemaComponents,
   content: DocumentedContent,
-  direction: "request" | "response",
+  direction: Direction,
 ): Content {
   return Object.fromEntries(
     Object.entries(content).map(([type, { schema, ...media } = {}]) => [
@@ -247,17 +247,17 @@ function addExamples(document: OpenApiDocument, operation: Operation): void {
   const { operationId: owner, parameters = [], requestBody, responses } = operation;
   for (const parameter of parameters) {
     const { name, schema } = parameter;
-    parameter.example = buildExample(document, schema, { name, owner }, false);
+    parameter.example = buildExample(document, schema, { name, owner }, "request");
   }
   for (const media of Object.values(requestBody?.content ?? {})) {
     media.example ??=
-      media.schema && buildExample(document, media.schema, { name: "", owner }, false);
+      media.schema && buildExample(document, media.schema, { name: "", owner }, "request");
   }
   for (const response of Object.values(responses)) {
     if ("$ref" in response) continue;
     for (const media of Object.values(response.content ?? {})) {
       media.example ??=
-        media.schema && buildExample(document, media.schema, { name: "", owner }, true);
+        media.schema && buildExample(document, media.schema, { name: "", owner }, "response");
     }
   }
 }

@@ -67,7 +67,7 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   ),
   reauthentication_required: help(
     "The session is valid, but its sign-in is more than 10 minutes old, and this change needs a fresh one.",
-    "Prove again who you are with `POST /auth/reauthenticate`, then repeat the request.",
+    "Confirm your identity with `POST /auth/reauthenticate`, then repeat the request.",
   ),
   upgrade_required: help(
     "The organization's plan does not include this, or its quota is used up.",

@@ -1,6 +1,6 @@
 /** Builds an example for each schema, so that every operation of the document has one. */
 import { resolveReference, type OpenApiDocument, type Schema } from "./openapi.ts";
-import { findField } from "./schemas.ts";
+import { findField, type Direction } from "./schemas.ts";
 
 const EXAMPLES_BY_FORMAT: Record<string, unknown> = {
   "date-time": "2026-11-22T12:00:00.000Z",
@@ -18,15 +18,12 @@ interface Place {
   owner: string;
 }
 
-/**
- * @param optional whether fields are included that may be left out: they are in responses, and not in requests, where
- * some exclude each other.
- */
+/** @param direction responses have the optional fields too. In requests, some of these exclude each other. */
 export function buildExample(
   document: OpenApiDocument,
   schema: Schema,
   place: Place,
-  optional: boolean,
+  direction: Direction,
 ): unknown {
   const { $ref } = schema;
   const found = findField(place.name, place.owner)?.example;
@@ -36,17 +33,17 @@ export function buildExample(
   if (whole.const !== undefined) return whole.const;
   if (whole.enum) return values.find((value) => whole.enum?.includes(value)) ?? whole.enum[0];
   const [alternative] = whole.oneOf ?? whole.anyOf ?? [];
-  if (alternative) return buildExample(document, alternative, { ...place, owner }, optional);
+  if (alternative) return buildExample(document, alternative, { ...place, owner }, direction);
   const type = [whole.type].flat()[0];
   if (type === "object" && whole.properties) {
     const { properties, required = [] } = whole;
     const fields = Object.entries(properties).filter(
-      ([name]) => optional || required.includes(name),
+      ([name]) => direction === "response" || required.includes(name),
     );
     return Object.fromEntries(
       fields.map(([name, field]) => [
         name,
-        buildExample(document, field, { name, owner }, optional),
+        buildExample(document, field, { name, owner }, direction),
       ]),
     );
   }
@@ -54,7 +51,7 @@ export function buildExample(
   if (given !== undefined) return given;
   if (type === "array") {
     const { items = {} } = whole;
-    return [buildExample(document, items, { ...place, owner }, optional)];
+    return [buildExample(document, items, { ...place, owner }, direction)];
   }
   return EXAMPLES_BY_FORMAT[whole.format ?? ""] ?? getDefault(type, whole);
 }

@@ -17,6 +17,9 @@ const UUID_COMPONENT: Schema = {
   examples: ["3f2b8c1e-5d4a-4f6b-9c7d-0a1b2c3d4e5f"],
 };
 
+/** What a schema describes: what callers send, or what they get. */
+export type Direction = "request" | "response";
+
 /** The components of one document. Responses are added before requests, so that they have the plain names. */
 export class SchemaComponents {
   readonly byName: Record<string, Schema> = { [UUID]: UUID_COMPONENT };
@@ -29,7 +32,7 @@ export class SchemaComponents {
   }
 
   /** @param direction requests may leave out fields that have a default. */
-  add(schema: ZodType, direction: "request" | "response"): Schema {
+  add(schema: ZodType, direction: Direction): Schema {
     const {
       $schema: _,
       $defs = {},

@@ -55,7 +55,7 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
     const host = await findPublicHost(config, db, registered.tunnel, request.query);
     return {
       admission: {
-        ...toAdmission(config, token, registered, host, request),
+        ...toAdmission(config, token, { ...registered, host }, request),
         ...(request.query.shard !== undefined && { shard: request.query.shard }),
       },
     };
@@ -133,6 +133,8 @@ async function register(
       tokenNonce: toHex(token.nonce),
       ip: address,
       name,
+      hasRandomName:
+        requested.name === undefined && query.remote_port === undefined && domain === null,
       label,
       projectSlug,
       protocol: query.protocol,
@@ -256,7 +258,7 @@ function explainRefusal(
         "duplicate_name",
         freeAt === null
           ? `${label} is taken`
-          : `free from ${freeAt.toISOString()} on: another organization used ${label}`,
+          : `reserved until ${freeAt.toISOString()}: another organization used ${label}`,
         "name_unavailable",
       );
     case "other_protocol":
@@ -310,8 +312,7 @@ async function findPublicHost(
 function toAdmission(
   config: Config,
   token: TokenPayload,
-  { tunnel, plan, ttlLimit }: RegisteredTunnel,
-  host: string,
+  { tunnel, plan, ttlLimit, host }: RegisteredTunnel & { host: string },
   { address: remoteIp, query }: AgentRequest,
 ): AgentAdmission {
   const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;

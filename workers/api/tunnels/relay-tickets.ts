@@ -36,7 +36,7 @@ relayTickets.openapi(
     path: "/tunnels/{id}/relay-ticket",
     summary: "Get a relay ticket for a TCP tunnel",
     description:
-      "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/protocols/relay-protocol.md). If the tunnel's port is not in the relay's range any more, it is for another one.",
+      "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/protocols/relay-protocol.md). If the tunnel's port is no longer in the relay's range, the ticket is for another one.",
     query: RelayTicketQuery,
     guard: tokenVerifiedByHandler,
     params: IdParams,

@@ -6,7 +6,7 @@ const EMAIL_CODE_DIGITS = 6;
 /** Six digits, each as likely as any. */
 export function randomEmailCode(): string {
   const span = 10 ** EMAIL_CODE_DIGITS;
-  // The highest multiple of the span that fits: a remainder above it would favour low codes.
+  // The highest multiple of the span that fits: a remainder above it would favor low codes.
   const fair = Math.floor(2 ** 32 / span) * span;
   for (;;) {
     const [value] = crypto.getRandomValues(new Uint32Array(1));

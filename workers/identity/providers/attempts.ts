@@ -68,18 +68,23 @@ export function encryptAttempt<Stored extends SignInAttempt>(
   return encrypt(config, purpose, JSON.stringify(attempt));
 }
 
+/** The provider's answer to an attempt, and the attempt that the browser has returned with it. */
+interface ReturnedAttempt {
+  encrypted: string;
+  provider: ProviderName;
+  state: string;
+}
+
 /** @returns null unless the answer belongs to this attempt, and the attempt has not expired. */
 export async function decryptAttempt<Stored extends SignInAttempt>(
   config: Config,
   { purpose, schema }: AttemptKind<Stored>,
-  encrypted: string,
-  answer: { provider: ProviderName; state: string },
+  { encrypted, provider, state }: ReturnedAttempt,
   now: number,
 ): Promise<Stored | null> {
   const text = await decrypt(config, purpose, encrypted).catch(() => null);
   if (text === null) return null;
   const attempt = schema.parse(JSON.parse(text));
-  const isExpected =
-    attempt.provider === answer.provider && equalInConstantTime(attempt.state, answer.state);
+  const isExpected = attempt.provider === provider && equalInConstantTime(attempt.state, state);
   return isExpected && now < attempt.expiresAt ? attempt : null;
 }

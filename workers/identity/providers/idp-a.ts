@@ -80,7 +80,8 @@ export function createIdpA(
       if (!claims) throw new Error("the provider sent no ID token");
       checkClaims(claims, client_id);
 
-      const email = await fetchVerifiedEmail(as, client, claims, tokens.access_token, options);
+      const identity = { claims, accessToken: tokens.access_token };
+      const email = await fetchVerifiedEmail(as, client, identity, options);
       const subject = Subject.parse(claims.sub);
       return { kind: "account", account: { issuer: as.issuer, subject, email } };
     },
@@ -165,8 +166,7 @@ function checkClaims({ azp, iat }: oidc.IDToken, clientId: string): void {
 async function fetchVerifiedEmail(
   as: Server,
   client: oidc.Client,
-  claims: oidc.IDToken,
-  accessToken: string,
+  { claims, accessToken }: { claims: oidc.IDToken; accessToken: string },
   options: Options,
 ): Promise<string | null> {
   const isComplete = claims.email !== undefined && claims.email_verified !== undefined;

@@ -46,23 +46,6 @@ export function createIdpB(env: Env, config: Config): Provider | null {
   const client = { client_id };
   const redirect_uri = buildRedirectUri(config, NAME);
 
-  async function read(path: string, accessToken: string): Promise<unknown> {
-    const url = new URL(issuer + path);
-    const options = buildCallOptions(env, url);
-    const headers = new Headers({ ...options.headers, accept: "application/json" });
-    const response = await oauth.protectedResourceRequest(
-      accessToken,
-      "GET",
-      url,
-      headers,
-      null,
-      options,
-    );
-    if (response.status !== 200)
-      throw new Error(`${url.href} answered with status ${response.status}`);
-    return response.json();
-  }
-
   return {
     name: NAME,
     host: new URL(authorization_endpoint).host,
@@ -101,9 +84,9 @@ export function createIdpB(env: Env, config: Config): Provider | null {
         });
       if (!tokens) return { kind: "invalid_answer" };
 
-      const { access_token } = tokens;
-      const { id } = User.parse(await read("/user", access_token));
-      const emails = Emails.parse(await read("/user/emails", access_token));
+      const read = (path: string) => readProfile(env, issuer + path, tokens.access_token);
+      const { id } = User.parse(await read("/user"));
+      const emails = Emails.parse(await read("/user/emails"));
       const email = parseVerifiedEmail(
         emails.find(({ primary, verified }) => primary && verified)?.email,
       );
@@ -111,4 +94,21 @@ export function createIdpB(env: Env, config: Config): Provider | null {
       return { kind: "account", account: { issuer, subject: String(id), email } };
     },
   };
+}
+
+/** @throws Error when the provider does not answer with 200. */
+async function readProfile(env: Env, href: string, accessToken: string): Promise<unknown> {
+  const url = new URL(href);
+  const options = buildCallOptions(env, url);
+  const headers = new Headers({ ...options.headers, accept: "application/json" });
+  const response = await oauth.protectedResourceRequest(
+    accessToken,
+    "GET",
+    url,
+    headers,
+    null,
+    options,
+  );
+  if (response.status !== 200) throw new Error(`${href} answered with status ${response.status}`);
+  return response.json();
 }

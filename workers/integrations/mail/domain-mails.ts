@@ -21,7 +21,7 @@ export function proofMissingMail(
     [
       `The TXT record that proves that ${domain} is yours was not found. Underpass releases the domain on ${releaseAt.toUTCString()} unless it finds the record before that time. Until then, nothing changes for the visitors of the domain.`,
       `Publish a TXT record at ${recordName} with this value: ${verificationToken}`,
-      "If the domain is not yours any more, ignore this email.",
+      "If you no longer own the domain, ignore this email.",
     ],
     { label: "Your domains", url: `${config.publicOrigin}/domains` },
   );

@@ -127,7 +127,7 @@ export function removalRequestedMail(
     to,
     "Two-factor authentication for your Underpass account can be removed soon",
     [
-      `A person who signed in with your password, or with your account at a sign-in provider, asked to remove two-factor authentication from your Underpass account. From ${usableAt.toUTCString()} on, and for ${MFA_REMOVAL_USABLE_MS / DAY_MS} days, this link removes it. Before and after that time, the same link cancels the request.`,
+      `A person who signed in with your password, or with your account at a sign-in provider, asked to remove two-factor authentication from your Underpass account. During the ${MFA_REMOVAL_USABLE_MS / DAY_MS} days after ${usableAt.toUTCString()}, this link removes it. Before and after that time, the same link cancels the request.`,
       `If you use the API instead of the page, this is the token: ${token}`,
       "If you did not ask for this, another person knows your password or uses your account at the provider: cancel the request with the link, then set a new password and secure that account.",
     ],

@@ -185,8 +185,7 @@ export interface AgentGateValues {
 export async function setAgentGates(
   change: UnitOfWork,
   actor: OrganizationActor,
-  tunnel: TunnelRow,
-  plan: PlanState,
+  { tunnel, plan }: { tunnel: TunnelRow; plan: PlanState },
   { basicAuth, policy }: AgentGateValues,
 ): Promise<TunnelRow> {
   const isNewPolicy = policy !== undefined && !isSamePolicy(policy, tunnel.policy);

@@ -1,4 +1,4 @@
-/** Sessions whose user has proved who they are within the last minutes. */
+/** Sessions whose user has confirmed their identity within the last minutes. */
 import { and, eq, gt, sql } from "drizzle-orm";
 import { FRESH_SESSION_MS } from "../../limits.ts";
 import { ago } from "../clock.ts";

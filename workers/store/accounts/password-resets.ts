@@ -66,7 +66,7 @@ export async function findResetEmail(
 /**
  * Sets the new password and ends all sessions, challenges, pending removals of the second factor and other reset tokens
  * of the account, since an attacker may have them. The second factor is not changed. Tokens that the account's sessions
- * minted, also sessions that had ended before, are revoked or confirmed: an attacker can end a session after minting.
+ * minted, including sessions that had ended before, are revoked or confirmed: an attacker can end a session after minting.
  */
 export function resetPassword(
   db: Database,
@@ -79,7 +79,7 @@ export function resetPassword(
   }: {
     tokenHash: string;
     passwordHash: string;
-    /** Whether the tokens stay valid, also at later resets. */
+    /** Whether the tokens stay valid, even after later resets. */
     keepTokens: boolean;
     mail: OutboxMessage;
     ip: string;

@@ -10,6 +10,7 @@ import {
 } from "../../limits.ts";
 import type { UserActor } from "../audit.ts";
 import { prepared, type UnitOfWork, type Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
 import { isAlive } from "./live-sessions.ts";
 import { detectSignInNovelty } from "./sign-in-novelty.ts";
 import {
@@ -77,7 +78,7 @@ const find = prepared((query) =>
     .prepare("find_principal"),
 );
 
-/** @returns null when the session has ended or its user is not a member of the organization any more. */
+/** @returns null when the session has ended or its user is no longer a member of the organization. */
 export async function findPrincipal(
   db: Database,
   claims: { sid: string; sub: string; org: string },
@@ -267,53 +268,74 @@ export function refreshSession(
   },
 ): Promise<SessionRefresh | "another_user" | null> {
   return db.transaction(async (change) => {
-    const { tx, audit } = change;
-    // The account's row is locked before the session's, in the same order as when all sessions are ended.
-    const [session] = await tx
-      .select({
-        userId: sessions.userId,
-        orgId: sessions.orgId,
-        refreshHash: sessions.refreshHash,
-        previousRefreshHash: sessions.previousRefreshHash,
-        isInGracePeriod: sql<boolean>`${sessions.rotatedAt} > ${ago(REFRESH_GRACE_MS)}`,
-      })
-      .from(users)
-      .innerJoin(sessions, eq(sessions.userId, users.id))
-      .where(and(eq(sessions.id, sessionId), isAlive()))
-      .for("update");
+    const { tx } = change;
+    const session = await lockRefreshedSession(tx, sessionId);
     if (!session) return null;
     const { userId, orgId } = session;
     if (expectedUserId !== undefined && expectedUserId !== userId) return "another_user";
-    const now = sql`now()`;
-
-    if (session.refreshHash === hash) {
-      await tx
-        .update(sessions)
-        .set({
-          refreshHash: nextHash,
-          previousRefreshHash: hash,
-          rotatedAt: now,
-          lastSeenAt: now,
-          ip,
-          expiresAt: fromNow(REFRESH_TOKEN_MS),
-        })
-        .where(eq(sessions.id, sessionId));
+    const isCurrent = session.refreshHash === hash;
+    if (isCurrent) {
+      await rotate(tx, sessionId, { hash, nextHash, ip });
     } else if (session.previousRefreshHash !== hash || !session.isInGracePeriod) {
-      await tx.update(sessions).set({ revokedAt: now }).where(eq(sessions.id, sessionId));
-      await enqueueWatchingEnded(change, userId, [sessionId]);
-      audit({ orgId, userId, ip }, "session_reuse_detected", sessionId);
+      await endStolenSession(change, sessionId, { orgId, userId, ip });
       return null;
     }
-
+    const refreshHash = isCurrent ? nextHash : session.refreshHash;
     const role = await findRole(tx, orgId, userId);
-    const refreshHash = session.refreshHash === hash ? nextHash : session.refreshHash;
     if (role) return { refreshHash, userId, orgId, role };
-    // The user is not a member any more: the session switches to another of their organizations.
+    // The user is no longer a member: the session switches to another of their organizations.
     const home = await findOrCreateDefaultOrganization(change, { userId, ip }, terms);
     await tx.update(sessions).set({ orgId: home }).where(eq(sessions.id, sessionId));
     const homeRole = await findRole(tx, home, userId);
     return { refreshHash, userId, orgId: home, role: homeRole! };
   });
+}
+
+/** The account's row is locked before the session's, in the same order as when all sessions are ended. */
+async function lockRefreshedSession(tx: Transaction, sessionId: string) {
+  const [session] = await tx
+    .select({
+      userId: sessions.userId,
+      orgId: sessions.orgId,
+      refreshHash: sessions.refreshHash,
+      previousRefreshHash: sessions.previousRefreshHash,
+      isInGracePeriod: sql<boolean>`${sessions.rotatedAt} > ${ago(REFRESH_GRACE_MS)}`,
+    })
+    .from(users)
+    .innerJoin(sessions, eq(sessions.userId, users.id))
+    .where(and(eq(sessions.id, sessionId), isAlive()))
+    .for("update");
+  return session;
+}
+
+async function rotate(
+  tx: Transaction,
+  sessionId: string,
+  { hash, nextHash, ip }: { hash: string; nextHash: string; ip: string },
+): Promise<void> {
+  const now = sql`now()`;
+  await tx
+    .update(sessions)
+    .set({
+      refreshHash: nextHash,
+      previousRefreshHash: hash,
+      rotatedAt: now,
+      lastSeenAt: now,
+      ip,
+      expiresAt: fromNow(REFRESH_TOKEN_MS),
+    })
+    .where(eq(sessions.id, sessionId));
+}
+
+async function endStolenSession(
+  change: UnitOfWork,
+  sessionId: string,
+  actor: { orgId: string; userId: string; ip: string },
+): Promise<void> {
+  const revoked = { revokedAt: sql`now()` };
+  await change.tx.update(sessions).set(revoked).where(eq(sessions.id, sessionId));
+  await enqueueWatchingEnded(change, actor.userId, [sessionId]);
+  change.audit(actor, "session_reuse_detected", sessionId);
 }
 
 /** Ends one of the actor's own sessions; another user's is not found. */

@@ -34,7 +34,7 @@ export type Decision =
       plan: { paid: SelfServicePlan | null; reason: PlanReason } | null;
       /** The owners are mailed that a payment failed and when the grace period ends. */
       graceEndsAt: Date | null;
-      /** The organization was deleted: its owner must not be charged any more. */
+      /** The organization was deleted: its owner must no longer be charged. */
       endsSubscription: boolean;
       problem: BillingProblem | null;
     };

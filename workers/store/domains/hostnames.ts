@@ -98,7 +98,7 @@ function toShards(shards: number | null): Pick<Route, "shards"> {
 
 /** Why a name is taken. */
 export interface TakenName {
-  /** When other organizations can claim it, if it is not in use any more. null: it is in use, or reserved. */
+  /** When other organizations can claim it, if it is no longer in use. null: it is in use, or reserved. */
   freeAt: Date | null;
 }
 

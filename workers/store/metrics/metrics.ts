@@ -41,8 +41,7 @@ function isTunnelTraffic(orgId: string, tunnelId: string | undefined, span: Span
 export async function findSeries(
   { query }: Database,
   orgId: string,
-  tunnelId: string | undefined,
-  metric: Metric,
+  { tunnelId, metric }: { tunnelId: string | undefined; metric: Metric },
   span: Span,
 ): Promise<Map<number, number>> {
   const { bucketMs } = span;

@@ -1,4 +1,4 @@
-/** Totals of the rows of all organizations, for the operator. One statement, and no total of a single organization. */
+/** Totals of the rows of all organizations, for the operator. Read with one statement; none is about a single organization. */
 import { sql } from "drizzle-orm";
 import { z } from "zod";
 import type { Database } from "../database.ts";

@@ -72,8 +72,7 @@ export async function reservePort(
   change: Pick<UnitOfWork, "tx">,
   request: PortRequest,
 ): Promise<ReservedPort | PortRefusal> {
-  const { tx } = change;
-  const { protocol, orgId, ownerId, wantedPort, unusablePort } = request;
+  const { orgId, ownerId, wantedPort, unusablePort } = request;
   const held = await findReservedPort(change, ownerId);
   const isUsable = held !== null && held.isInRange && held.port !== unusablePort;
   if (isUsable && matchesRequest(held, request)) {
@@ -81,45 +80,59 @@ export async function reservePort(
     return { relayId: held.relayId, port: held.port };
   }
   // Reservations of an organization wait for each other until the commit, so that they count each other.
-  await tx.execute(sql`select ${buildLock(orgId, "relay_ports")}`);
+  await change.tx.execute(sql`select ${buildLock(orgId, "relay_ports")}`);
   if (!(await isApproved(change, orgId))) return "organization_not_approved";
   if (held) await releasePort(change, ownerId);
-  // A port outside of a range that was made smaller is always replaced, one that an agent calls unusable only within the share.
-  const needsShare = held === null || held.isInRange;
-  // Devices have a network's port in their configurations.
-  const isReplaceable = protocol === "tcp" && wantedPort === undefined;
+  const reserved = await reserveCandidate(change, {
+    ...request,
+    relayId: request.relayId ?? (held?.isInRange ? held.relayId : undefined),
+    // A port outside of a range that was made smaller is always replaced, one that an agent calls unusable only within the share.
+    needsShare: held === null || held.isInRange,
+  });
+  if (held && isPortRefusal(reserved)) await undoRelease(change, held);
+  return reserved;
+}
+
+async function reserveCandidate(
+  change: Pick<UnitOfWork, "tx">,
+  request: CandidateRequest,
+): Promise<ReservedPort | PortRefusal> {
   // An attempt fails only if a concurrent request has reserved the port, so the loop ends.
   for (;;) {
-    const candidate = await findCandidate(change, {
-      ...request,
-      relayId: request.relayId ?? (held?.isInRange ? held.relayId : undefined),
-      needsShare,
-    });
-    if (isPortRefusal(candidate)) {
-      if (held) await undoRelease(change, held);
-      return candidate;
-    }
+    const candidate = await findCandidate(change, request);
+    if (isPortRefusal(candidate)) return candidate;
     const { relayId, port, freePorts, ports } = candidate;
     if (freePorts < ports * LOW_PORTS_FRACTION)
       log("warn", "relay_ports_low", { relayId, freePorts, ports });
-    const [reserved] = await tx
-      .insert(relayPorts)
-      .values({ relayId, port, protocol, orgId, ownerId, wasServed: false, isReplaceable })
-      .onConflictDoUpdate({
-        target: [relayPorts.relayId, relayPorts.protocol, relayPorts.port],
-        set: {
-          orgId,
-          ownerId,
-          releasedAt: null,
-          // The visitors of an earlier tunnel of the same organization may still know the port.
-          wasServed: sql`${relayPorts.wasServed} and ${relayPorts.orgId} is not distinct from ${orgId}`,
-          isReplaceable: sql`${isReplaceable} and not (${relayPorts.wasServed} and ${relayPorts.ownerId} = ${ownerId})`,
-        },
-        setWhere: isAvailable(orgId),
-      })
-      .returning({ relayId: relayPorts.relayId, port: relayPorts.port });
-    if (reserved) return reserved;
+    if (await claimPort(change, candidate, request)) return { relayId, port };
   }
+}
+
+/** @returns false when a concurrent request has reserved the port. */
+async function claimPort(
+  { tx }: Pick<UnitOfWork, "tx">,
+  { relayId, port }: ReservedPort,
+  { protocol, orgId, ownerId, wantedPort }: PortRequest,
+): Promise<boolean> {
+  // Devices have a network's port in their configurations.
+  const isReplaceable = protocol === "tcp" && wantedPort === undefined;
+  const claimed = await tx
+    .insert(relayPorts)
+    .values({ relayId, port, protocol, orgId, ownerId, wasServed: false, isReplaceable })
+    .onConflictDoUpdate({
+      target: [relayPorts.relayId, relayPorts.protocol, relayPorts.port],
+      set: {
+        orgId,
+        ownerId,
+        releasedAt: null,
+        // The visitors of an earlier tunnel of the same organization may still know the port.
+        wasServed: sql`${relayPorts.wasServed} and ${relayPorts.orgId} is not distinct from ${orgId}`,
+        isReplaceable: sql`${isReplaceable} and not (${relayPorts.wasServed} and ${relayPorts.ownerId} = ${ownerId})`,
+      },
+      setWhere: isAvailable(orgId),
+    })
+    .returning({ port: relayPorts.port });
+  return claimed.length > 0;
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * How long audit events are stored. An attacker who acts for an organization can cause events, so the number alone must not
  * decide: an event about security is never removed within its first 30 days, however many follow it, and afterwards only
- * more events of its own kind can push it out, of which `bounds.ts` allows a number a day. The database's trigger enforces
+ * more events of its own kind can push it out, and `bounds.ts` limits these to a number a day. The database's trigger enforces
  * this for every program that uses it.
  */
 import { inArray, lt, sql } from "drizzle-orm";

@@ -1,7 +1,7 @@
 /** One user's membership of one organization. */
 import { and, eq, type SQL } from "drizzle-orm";
 import { LimitReachedError } from "../bounds.ts";
-import type { Role } from "../locks.ts";
+import type { Role } from "../../../protocol/roles.ts";
 import { users } from "../tables/accounts.ts";
 import { memberships } from "../tables/organizations.ts";
 import type { Reader, Transaction } from "../transaction.ts";

@@ -1,4 +1,4 @@
-import type { Role } from "../locks.ts";
+import type { Role } from "../../../protocol/roles.ts";
 import type { OrganizationRow } from "../tables/organizations.ts";
 
 /** An organization, with the role of the member who reads it. */

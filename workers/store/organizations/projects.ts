@@ -165,7 +165,8 @@ export function mintProjectToken(
     if ("member" in minter) {
       const { member } = minter;
       await lockCaller(change.tx, member);
-      return insertTokenRow(change, member, token, member, projectFields, { project: slug });
+      const origin = { ...member, inherited: projectFields, metadata: { project: slug } };
+      return insertTokenRow(change, member, token, origin);
     }
     const { masterKey, ip } = minter;
     const creator = await lockMasterKey(change, masterKey);
@@ -174,7 +175,7 @@ export function mintProjectToken(
     const actor = { orgId, userId: null, ip };
     const inherited = { ...projectFields, mintedByMasterId: masterKey.id };
     const metadata = { project: slug, masterNonce: masterKey.nonce };
-    return insertTokenRow(change, actor, token, creator, inherited, metadata);
+    return insertTokenRow(change, actor, token, { ...creator, inherited, metadata });
   });
 }
 

@@ -1,4 +1,4 @@
-/** Which of a user's organizations has a resource: for a link to a resource of another one than the selected one. */
+/** Which of a user's organizations has a resource: for a link to a resource of an organization that is not selected. */
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { getTunnelSuffixOfCapture } from "../../../protocol/captures/id.ts";
 import { prepared, type Database } from "../database.ts";

@@ -24,7 +24,7 @@ export const users = pgTable(
     email: text().notNull(),
     /**
      * Argon2id in PHC form. null: a verified account signs in through a provider only; an unverified one had sign-ups
-     * with different passwords, of which none counts.
+     * with different passwords, and none of these counts.
      */
     passwordHash: text(),
     emailVerifiedAt: timestamptz(),

@@ -24,7 +24,7 @@ export const sessions = pgTable(
     device: text().notNull(),
     ip: text().notNull(),
     createdAt: timestamptz().notNull().defaultNow(),
-    /** When the user last proved who they are: by signing in, or with a password or code since. */
+    /** When the user last confirmed their identity: by signing in, or with a password or code since. */
     authenticatedAt: timestamptz().notNull().defaultNow(),
     lastSeenAt: timestamptz().notNull().defaultNow(),
   },

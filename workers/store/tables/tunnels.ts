@@ -33,6 +33,8 @@ export const tunnels = pgTable(
     /** The requested name; `subdomain` is the whole label with the project's suffix. */
     name: text().notNull(),
     subdomain: text().notNull(),
+    /** An agent asked for any name: no other agent will ask for this one, unless a user notes it. */
+    hasRandomName: boolean().notNull().default(false),
     protocol: text({ enum: ["http", "https", "websocket", "tcp"] }).notNull(),
     localPort: integer().notNull(),
     status: text({ enum: ["inactive", "active", "offline", "expired"] })
@@ -86,6 +88,11 @@ export const tunnels = pgTable(
     index("tunnels_expires_at_idx")
       .on(table.expiresAt)
       .where(sql`${table.deletedAt} is null and ${table.status} <> 'expired'`),
+    index("tunnels_unused_random_names_idx")
+      .on(table.lastSeenAt)
+      .where(
+        sql`${table.hasRandomName} and not ${table.agentConnected} and ${table.deletedAt} is null and ${table.status} <> 'expired'`,
+      ),
     index("tunnels_ended_at_idx")
       .on(sql`coalesce(${table.deletedAt}, ${table.expiresAt})`)
       .where(sql`${table.deletedAt} is not null or ${table.status} = 'expired'`),

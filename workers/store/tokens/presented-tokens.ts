@@ -5,7 +5,7 @@ import type { Database } from "../database.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { findSpending, isOverBudget } from "./spending.ts";
-import type { PresentedToken, TokenRow } from "./tokens.ts";
+import type { TokenClaims, TokenRow } from "./tokens.ts";
 
 export interface PresentedTokenState {
   row: TokenRow;
@@ -18,7 +18,7 @@ export interface PresentedTokenState {
 /** Reads the token's row: the token's signature remains valid after a revocation. */
 export async function findPresentedToken(
   { query }: Database,
-  { orgId, nonce }: PresentedToken,
+  { orgId, nonce }: TokenClaims,
 ): Promise<PresentedTokenState | "token_unknown" | "token_revoked"> {
   const [found] = await query
     .select({

@@ -118,7 +118,7 @@ async function findOverBudget(reader: Reader, condition: SQL | undefined): Promi
   });
 }
 
-/** Whether a token may not serve any more, by its own budget, its master key's or its organization's. */
+/** Whether a token may no longer serve, by its own budget, its master key's or its organization's. */
 export async function isOverBudget(reader: Reader, tokenId: string): Promise<boolean> {
   return (await findOverBudget(reader, eq(tokens.id, tokenId))).length > 0;
 }

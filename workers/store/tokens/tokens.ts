@@ -70,12 +70,15 @@ export async function insertToken(
 
 const MAXIMUM_BY_KIND = { agent: "capability_tokens", master: "master_keys" } as const;
 
-/** The user and the session that a new token belongs to. */
-interface TokenCreator {
+/** Where a new token comes from. */
+interface TokenOrigin {
   /** The token is revoked when this user leaves. */
   userId: string | null;
   /** undefined: not minted by a session. */
   sessionId?: string | undefined;
+  inherited?: InheritedFields;
+  /** Further details of the audit event. */
+  metadata?: Record<string, unknown>;
 }
 
 /** For callers who have locked the actor's role. @throws LimitReachedError */
@@ -83,10 +86,9 @@ export async function insertTokenRow(
   { tx, audit }: UnitOfWork,
   actor: OrganizationActor,
   token: NewToken,
-  { userId: createdBy, sessionId }: TokenCreator,
-  { projectSlug = null, ...inherited }: InheritedFields = {},
-  metadata: Record<string, unknown> = {},
+  { userId: createdBy, sessionId, inherited = {}, metadata = {} }: TokenOrigin,
 ): Promise<TokenRow> {
+  const { projectSlug = null, ...inheritedColumns } = inherited;
   const isSameKind = and(eq(tokens.orgId, actor.orgId), eq(tokens.kind, token.kind));
   await requireRoom(tx, actor.orgId, MAXIMUM_BY_KIND[token.kind], {
     table: tokens,
@@ -94,7 +96,7 @@ export async function insertTokenRow(
   });
   const [row] = await tx
     .insert(tokens)
-    .values({ ...token, ...inherited, orgId: actor.orgId, createdBy, sessionId })
+    .values({ ...token, ...inheritedColumns, orgId: actor.orgId, createdBy, sessionId })
     .returning();
   audit(actor, "token_created", row!.id, { name: token.name, nonce: token.nonce, ...metadata });
   return { ...row!, projectSlug };
@@ -119,7 +121,7 @@ export function mintMasterKey(
 }
 
 /** The claims of a presented token. */
-export interface PresentedToken {
+export interface TokenClaims {
   orgId: string;
   nonce: string;
 }
@@ -178,8 +180,8 @@ export function rotateToken(
     await endUses(change, actor.orgId, await revokeRows(change, actor, eq(tokens.id, token.id)));
     const project = { projectId, projectSlug };
     const inherited = { ...project, mintedByMasterId, lineageId, monthlyBudgetUsdCents };
-    const metadata = { replaces: token.nonce };
-    const row = await insertTokenRow(change, actor, renewed, actor, inherited, metadata);
+    const origin = { ...actor, inherited, metadata: { replaces: token.nonce } };
+    const row = await insertTokenRow(change, actor, renewed, origin);
     // The budget and a revocation of the new master key apply to the tokens that the old one minted.
     await change.tx
       .update(tokens)
@@ -313,12 +315,12 @@ export async function findToken({ query }: Database, id: string): Promise<TokenR
 }
 
 /** @returns null when the master key was revoked, has expired or does not exist. */
-export function findMasterKey(db: Database, token: PresentedToken): Promise<MasterKey | null> {
+export function findMasterKey(db: Database, token: TokenClaims): Promise<MasterKey | null> {
   return findLiveToken(db, "master", token);
 }
 
 /** @returns null when the token was revoked, has expired or does not exist. */
-export function findAgentToken(db: Database, token: PresentedToken): Promise<AgentToken | null> {
+export function findAgentToken(db: Database, token: TokenClaims): Promise<AgentToken | null> {
   return findLiveToken(db, "agent", token);
 }
 
@@ -351,7 +353,7 @@ const findLive = prepared((query) =>
 async function findLiveToken(
   db: Database,
   kind: TokenRow["kind"],
-  { orgId, nonce }: PresentedToken,
+  { orgId, nonce }: TokenClaims,
 ): Promise<AgentToken | null> {
   const [row] = await findLive(db, { orgId, nonce, kind });
   return row ?? null;

@@ -1,12 +1,14 @@
 /** The end of tunnels, by deletion or expiry, and the stop that their owner can undo. */
-import { and, eq, lte, sql, type SQL } from "drizzle-orm";
-import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
+import { and, eq, lt, lte, notExists, sql, type SQL } from "drizzle-orm";
+import { EXPIRY_BATCH_ROWS, RANDOM_NAME_KEEP_MS } from "../../limits.ts";
 import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
+import { ago } from "../clock.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { unbindTunnels } from "../domains/domains.ts";
 import { releaseHostnames } from "../domains/hostnames.ts";
 import type { CallerActor } from "../locks.ts";
 import { endCounters } from "../metrics/traffic.ts";
+import { domains } from "../tables/domains.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { isDue, isUndeletedTunnel, isUndeletedTunnelIn, isUnended } from "./undeleted-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
@@ -101,11 +103,29 @@ async function updateStopped(
 
 /** Expires a batch of the tunnels whose expiry has been reached. @returns how many; after a full batch there may be more. */
 export function expireTunnels(db: Database): Promise<number> {
+  return expireBatch(db, lte(tunnels.expiresAt, sql`now()`));
+}
+
+/**
+ * Expires a batch of the tunnels with a random name whose agents have been away for long. They would pile up, because each
+ * start of an agent without a name creates another one. @returns how many; after a full batch there may be more.
+ */
+export function expireUnusedRandomNames(db: Database): Promise<number> {
+  const isUnused = and(
+    // As in the condition of the index.
+    sql`${tunnels.hasRandomName} and not ${tunnels.agentConnected}`,
+    lt(tunnels.lastSeenAt, ago(RANDOM_NAME_KEEP_MS)),
+    notExists(db.query.select().from(domains).where(eq(domains.boundTunnelId, tunnels.id))),
+  );
+  return expireBatch(db, isUnused);
+}
+
+function expireBatch(db: Database, condition: SQL | undefined): Promise<number> {
   return db.transaction(async (change) => {
     const due = await change.tx
       .select()
       .from(tunnels)
-      .where(and(lte(tunnels.expiresAt, sql`now()`), isUnended))
+      .where(and(condition, isUnended))
       .limit(EXPIRY_BATCH_ROWS)
       .for("update", { skipLocked: true });
     for (const tunnel of due) await expireTunnel(change, tunnel);

@@ -62,7 +62,7 @@ type InsertedRow = {
 
 /** Inserts all rows of a new tunnel, or none. */
 function buildInsert(
-  { ip, label, protocol, localPort, tokenNonce: agentNonce }: RegistrationRequest,
+  { ip, label, hasRandomName, protocol, localPort, tokenNonce: agentNonce }: RegistrationRequest,
   owner: TunnelOwner,
   { id, name, createdAt, expiresAt }: NewRow,
   { kind, payload }: OutboxMessage,
@@ -80,10 +80,10 @@ function buildInsert(
       insert into ${hostnames} (host, tunnel_id, version)
       select ${label}, ${id}::uuid, 1 from admitted on conflict do nothing returning host),
     created as (
-      insert into ${tunnels} (id, org_id, project_id, name, subdomain, protocol, local_port,
+      insert into ${tunnels} (id, org_id, project_id, name, subdomain, has_random_name, protocol, local_port,
         status, connected_token_id, agent_connected, last_seen_at, created_at, expires_at)
-      select ${id}::uuid, ${orgId}::uuid, ${projectId}::uuid, ${name}, host, ${protocol},
-        ${localPort}::int, 'active', ${tokenId}::uuid, true, now(),
+      select ${id}::uuid, ${orgId}::uuid, ${projectId}::uuid, ${name}, host, ${hasRandomName}::boolean,
+        ${protocol}, ${localPort}::int, 'active', ${tokenId}::uuid, true, now(),
         ${createdAt.toISOString()}::timestamptz, ${expiresAt?.toISOString() ?? null}::timestamptz
       from named returning settings_version, shards),
     recorded as (

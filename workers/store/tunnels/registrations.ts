@@ -1,5 +1,5 @@
 /** An agent connects with a token and asks for a name: one transaction finds or creates its tunnel, or refuses. */
-import { and, eq, ne, sql, type SQL } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import { TUNNEL_TTL_MAX_SECONDS } from "../../../protocol/limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
@@ -31,13 +31,15 @@ import { releaseTunnelPort, reserveTunnelPort, type TunnelWithRelay } from "./tc
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { insertTunnel } from "./tunnels.ts";
-import { isStatusStale, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
+import { isOtherServedBy, isStatusStale, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;
   tokenNonce: string;
   ip: string;
   name: string;
+  /** The agent wants any name, and neither a certain port nor a domain. */
+  hasRandomName: boolean;
   /** The name with the project's suffix. */
   label: string;
   projectSlug: string;
@@ -100,7 +102,7 @@ export interface RegisteredTunnel {
 
 interface Refused {
   refusal: RegistrationRefusal;
-  /** For `duplicate_name`: when the name is free, if it is not in use any more. */
+  /** For `duplicate_name`: when the name is free, if it is no longer in use. */
   freeAt?: Date | null;
   /** Tunnels whose rows caused the refusal and may be stale: their objects have the current status. */
   staleTunnelIds: string[];
@@ -127,7 +129,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   const saved = await saveTunnel(change, actor, permit, request);
   if ("freeAt" in saved) return change.rollback({ ...refuse("duplicate_name"), ...saved });
   const configured = isHttpProtocol(request.protocol)
-    ? await applyHttpSettings(change, actor, saved.tunnel, permit.plan, request)
+    ? await applyHttpSettings(change, actor, { ...permit, ...saved }, request)
     : await applyTcpSettings(change, actor, saved.tunnel, request);
   if (typeof configured === "string" || isPortRefusal(configured))
     return change.rollback(refuse(configured));
@@ -246,12 +248,14 @@ function findTtlLimit(
 
 /** @returns the values of the row of a tunnel that an agent serves from now on. */
 export function getServedColumns(
-  { protocol, localPort }: RegistrationRequest,
+  { protocol, localPort, hasRandomName, resumeTunnelId }: RegistrationRequest,
   connectedTokenId: string,
 ) {
   return {
     protocol,
     localPort,
+    // An agent that reconnects asks for the name that it was given.
+    ...(resumeTunnelId === undefined && { hasRandomName }),
     connectedTokenId,
     agentConnected: true,
     lastSeenAt: sql`now()`,
@@ -276,8 +280,7 @@ export function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest):
 async function applyHttpSettings(
   change: UnitOfWork,
   actor: OrganizationActor,
-  tunnel: TunnelRow,
-  plan: PlanState | null,
+  { tunnel, plan }: { tunnel: TunnelRow; plan: PlanState | null },
   request: RegistrationRequest,
 ): Promise<TunnelWithRelay | DomainRefusal> {
   if (request.resumeTunnelId === tunnel.id) return { ...tunnel, relayHost: null };
@@ -285,7 +288,9 @@ async function applyHttpSettings(
     const bound = await bindDomainOfAgent(change, actor, request.domain, tunnel.id);
     if (bound !== "bound") return bound;
   }
-  const changed = plan ? await setAgentGates(change, actor, tunnel, plan, request.gates) : tunnel;
+  const changed = plan
+    ? await setAgentGates(change, actor, { tunnel, plan }, request.gates)
+    : tunnel;
   return { ...changed, relayHost: null };
 }
 
@@ -382,15 +387,6 @@ async function findResumeError(
     .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, resumeTunnelId)));
   if (tunnel?.deletedAt) return "tunnel_deleted";
   return tunnel?.status === "expired" ? "tunnel_expired" : null;
-}
-
-/** The tunnels that agents of a token serve, except the one that is registered: they count towards the token's quota. */
-export function isOtherServedBy(tokenId: string, label: string): SQL {
-  return and(
-    eq(tunnels.connectedTokenId, tokenId),
-    eq(tunnels.agentConnected, true),
-    ne(tunnels.subdomain, label),
-  )!;
 }
 
 function getEarlier(a: Date | null, b: Date | null): Date | null {

@@ -6,7 +6,7 @@ import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import type { PresentedToken } from "../tokens/tokens.ts";
+import type { TokenClaims } from "../tokens/tokens.ts";
 import { replaceTunnelPort, type ReplacementRefusal } from "./tcp-ports.ts";
 import { isDue, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
@@ -40,7 +40,7 @@ export type ServingRefusal =
  */
 export async function findServedTunnel(
   db: Database,
-  token: PresentedToken,
+  token: TokenClaims,
   tunnelId: string,
   unusablePort: number | undefined,
 ): Promise<ServedTunnel | ServingRefusal> {
@@ -75,7 +75,7 @@ export interface StreamTarget {
 /** @param which the tunnel's id or its subdomain. */
 export async function findStreamTarget(
   db: Database,
-  token: PresentedToken,
+  token: TokenClaims,
   which: { id: string } | { subdomain: string },
 ): Promise<StreamTarget | TokenRefusal | TunnelRefusal> {
   const usable = await findUsableToken(db, token);
@@ -86,7 +86,7 @@ export async function findStreamTarget(
 /** Reads the token's row: the token's signature remains valid after a revocation. */
 async function findUsableToken(
   { query }: Database,
-  { orgId, nonce }: PresentedToken,
+  { orgId, nonce }: TokenClaims,
 ): Promise<{ id: string } | TokenRefusal> {
   const [token] = await query
     .select({

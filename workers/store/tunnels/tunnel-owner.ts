@@ -9,7 +9,8 @@ import { masters } from "../tokens/tokens.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { hostnames, tunnels } from "../tables/tunnels.ts";
-import { isOtherServedBy, type RegistrationRequest } from "./registrations.ts";
+import type { RegistrationRequest } from "./registrations.ts";
+import { isOtherServedBy } from "./undeleted-tunnels.ts";
 
 const owners = prepared((query) =>
   query

@@ -32,6 +32,15 @@ export function isStatusStale(): SQL {
   return lt(tunnels.lastSeenAt, ago(TUNNEL_STATUS_FRESH_MS));
 }
 
+/** The tunnels that agents of a token serve, except the one that is registered: they count towards the token's quota. */
+export function isOtherServedBy(tokenId: string, label: string): SQL {
+  return and(
+    eq(tunnels.connectedTokenId, tokenId),
+    eq(tunnels.agentConnected, true),
+    ne(tunnels.subdomain, label),
+  )!;
+}
+
 /** One of an organization's tunnels. */
 export function isUndeletedTunnel(orgId: Value, id: Value): SQL {
   return and(isUndeletedTunnelIn(orgId), eq(tunnels.id, id))!;

@@ -220,7 +220,7 @@ export function replaceReceiverSecrets(
 }
 
 /**
- * Deletes a batch of replaced secrets that are not accepted any more. @returns how many; after a full batch there may
+ * Deletes a batch of replaced secrets that are no longer accepted. @returns how many; after a full batch there may
  * be more.
  */
 export function deleteReplacedSecrets(db: Database): Promise<number> {

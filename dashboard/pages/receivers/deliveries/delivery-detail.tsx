@@ -108,7 +108,7 @@ function AcknowledgeButton({ receiver, delivery }: DeliveryDetailProps) {
       }}
     >
       <p>
-        <code>underpass webhooks</code> does not forward them any more, unless it is started with{" "}
+        <code>underpass webhooks</code> no longer forwards them, unless it is started with{" "}
         <code>--since</code>. A full receiver removes them first. This can't be undone.
       </p>
     </ConfirmButton>

@@ -6,7 +6,7 @@ import { receiverQuery } from "../../../api/receivers.ts";
 import { RequestError } from "../../../api/request.ts";
 import { call } from "../../../api/session.ts";
 
-/** Only so many of the newest deliveries are in the page's memory. */
+/** The newest deliveries that the page's memory holds; older ones are dropped. */
 const DELIVERIES_SHOWN_MAX = 500;
 /** In base64. */
 const BODIES_SHOWN_MAX_CHARS = 32 * 1024 * 1024;

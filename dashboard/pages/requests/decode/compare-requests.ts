@@ -2,7 +2,7 @@
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import { fromBase64 } from "../../../../shared/bytes.ts";
 import { decodeContent } from "./content-encoding.ts";
-import { parseJson } from "./json/json.ts";
+import { parseJsonTree } from "./json/json.ts";
 import { formatJson, sortFields } from "./json/json-format.ts";
 import { parseMediaType } from "./media-type.ts";
 import { decodeText, looksLikeText } from "./text.ts";
@@ -98,7 +98,7 @@ export async function readComparableBody(
 }
 
 function formatComparable(text: string): string {
-  const result = parseJson(text);
+  const result = parseJsonTree(text);
   if ("error" in result) return text;
   sortFields(result.value);
   return formatJson(result.value);

@@ -1,6 +1,6 @@
 /** JSON Web Tokens (RFC 7519) in texts. They are decoded, not verified: the page has no keys. */
 import { fromBase64 } from "../../../../shared/bytes.ts";
-import { isContainer, parseJson, type JsonContainer, type JsonValue } from "./json/json.ts";
+import { isContainer, parseJsonTree, type JsonContainer, type JsonValue } from "./json/json.ts";
 
 /** Only the beginning of a longer text is searched. */
 const SEARCHED_MAX_CHARS = 16 * 1024;
@@ -42,7 +42,7 @@ function parseToken(text: string): JsonWebToken | null {
 function readObject(base64: string): JsonContainer | null {
   const bytes = fromBase64(base64);
   if (bytes === null || bytes.length === 0) return null;
-  const result = parseJson(new TextDecoder().decode(bytes));
+  const result = parseJsonTree(new TextDecoder().decode(bytes));
   if (!("value" in result)) return null;
   const { value } = result;
   return isContainer(value) && value.kind === "object" ? value : null;

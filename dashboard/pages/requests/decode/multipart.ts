@@ -38,7 +38,7 @@ export function parseMultipart(
     // The delimiter's line break may directly follow that of the head.
     const found = text.indexOf(delimiter, start - 2);
     const end = found < 0 ? text.length : found;
-    parts.push(readPart(bytes, text, start, end, found < 0));
+    parts.push(readPart(bytes, text, { start, end, isCut: found < 0 }));
     if (found < 0) return { parts, hasMore: false };
     at = found + delimiter.length;
   }
@@ -51,12 +51,11 @@ function findEnd(text: string, part: string, from: number): number {
   return at < 0 ? -1 : at + part.length;
 }
 
+/** @param part positions in the bytes: after the delimiter before the part, and before the one after it. */
 function readPart(
   bytes: Uint8Array<ArrayBuffer>,
   text: string,
-  start: number,
-  end: number,
-  isCut: boolean,
+  { start, end, isCut }: { start: number; end: number; isCut: boolean },
 ): MultipartPart {
   const hasNoHead = text.startsWith("\r\n", start);
   const separator = hasNoHead ? start : text.indexOf("\r\n\r\n", start);

@@ -1,4 +1,4 @@
-/** A long text as lines, and long lines as pieces, of which a page shows a few at a time. */
+/** A long text as lines, and long lines as pieces. A page shows a few pieces at a time. */
 
 /** A longer line is shown in pieces. */
 const PIECE_MAX_CHARS = 2_000;

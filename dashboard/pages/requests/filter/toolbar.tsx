@@ -14,7 +14,7 @@ import { FilterChips } from "./filter-chips.tsx";
 import { FilterInput } from "./filter-input.tsx";
 import type { BodySearch } from "./use-body-search.ts";
 
-/** The filter suggests values of so many requests of the list. */
+/** The filter suggests values of this many requests of the list. */
 const SUGGESTED_FROM_ROWS = 1_000;
 
 export interface ToolbarProps {

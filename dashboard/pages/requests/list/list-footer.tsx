@@ -12,7 +12,7 @@ import { Skeleton } from "../../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
 import type { InspectorParameters, SetParameters } from "./use-request-view.ts";
 
-/** After so many requests without a match, the user is asked whether to search older ones. */
+/** After this many requests without a match, the user is asked whether to search older ones. */
 const SEARCHED_WITHOUT_MATCH_MAX = 2_000;
 
 export interface ListFooterProps {

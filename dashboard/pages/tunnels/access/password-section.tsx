@@ -49,7 +49,7 @@ export function PasswordSection({ tunnel }: { tunnel: Tunnel }) {
       onSubmit={async () => {
         await call("DELETE", path);
         await updateCachedTunnel(queries, id, { authEnabled: false });
-        notify("No password is required any more.");
+        notify("A password is no longer required.");
       }}
     >
       <p>Visitors no longer need a password. The password can't be restored.</p>

@@ -84,7 +84,7 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
       onSubmit={async () => {
         await call("DELETE", path);
         await updateCachedTunnel(queries, id, { edgeAuthEnabled: false });
-        notify("No sign-in is required any more.");
+        notify("Visitors no longer have to sign in.");
       }}
     >
       <p>Visitors no longer need to sign in. The lists can't be restored.</p>

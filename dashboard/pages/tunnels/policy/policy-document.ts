@@ -1,6 +1,9 @@
 /** The text of a traffic policy in JSON, and its actions as the form edits them. */
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
-import { parseJson, type JsonError as JsonSyntaxError } from "../../requests/decode/json/json.ts";
+import {
+  parseJsonTree,
+  type JsonError as JsonSyntaxError,
+} from "../../requests/decode/json/json.ts";
 import { canAdd, type EditedAction } from "./action-kinds.ts";
 
 export interface EditedPolicy {
@@ -25,7 +28,7 @@ export function parsePolicy(text: string): ParsedText {
 
 /** @returns the first mistake, with a message that says where it is. */
 export function findSyntaxError(text: string): JsonSyntaxError | null {
-  const result = parseJson(text);
+  const result = parseJsonTree(text);
   if (!("error" in result)) return null;
   const { line, column, message } = result.error;
   const where = `line ${line}, column ${column}`;

@@ -24,7 +24,7 @@ import { ReadPace } from "./read-pace.ts";
 /** Captures in one answer, unless one alone is larger: a call of an object can return 32 MiB. */
 const DETAILS_MAX_BYTES = 512 * 1024;
 
-/** The pages of so many writes can contain captures of one moment. */
+/** Captures of one moment can be in the pages of this many writes. */
 const PAGES_REMEMBERED = 4;
 
 type Storage = Pick<SyncKvStorage, "get" | "list">;
@@ -39,7 +39,7 @@ export class CaptureLookup {
   }
 
   find(id: string): Capture | undefined {
-    // First: to look for a key can take a millisecond, because SQLite reads the large values beside it.
+    // First: to look for a key can take a millisecond, because SQLite reads the large values next to it.
     const remembered = this.#findRemembered(id);
     if (remembered) return this.#readPaged(id, remembered);
     const row = this.#kv.get<LongLivedRow>(KEY.long + id);

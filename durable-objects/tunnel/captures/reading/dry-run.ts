@@ -9,11 +9,11 @@ import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies
 import type { PolicyDryRun } from "../../../../protocol/schemas/access/policy-dry-run.ts";
 import type { Captures } from "../captures.ts";
 
-/** Evaluated before yielding to other events, because visitors must not wait for a dry run: some 3 ms. */
+/** The work between two pauses for other events, because visitors must not wait for a dry run: about 3 ms. */
 const DRY_RUN_BATCH_CHARS = 8_192;
-/** What a request costs beside reading its path, in characters. */
+/** The cost of a request in addition to its path, in characters. */
 const REQUEST_CHARS = 160;
-/** Of the ambiguous paths of the evaluated requests, for a policy that denies paths: some 100 ms. */
+/** The ambiguous paths that a policy with denied paths is evaluated on, together: about 100 ms. */
 const DRY_RUN_AMBIGUOUS_MAX_CHARS = 512 * 1024;
 
 export interface DryRunRequest {

@@ -3,7 +3,7 @@ import { edgeGarbageCollection } from "../../../../shared/garbage-collection.ts"
 
 /** Read in one slice: some 5 ms, at most 10 ms, however many captures it holds. */
 const READ_SLICE_BYTES = 512 * 1024;
-/** What a stored value and a record cost beside their sizes. */
+/** What a stored value and a record cost besides their sizes. */
 const VALUE_BYTES = 1_024;
 
 export class ReadPace {

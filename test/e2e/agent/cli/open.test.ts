@@ -53,14 +53,14 @@ describe("help", () => {
     [["http", "--help"], "--subdomain NAME"],
     [["http", "3000", "-h"], "--subdomain NAME"],
     [["--help"], "underpass help <command>"],
-  ])("%j is printed without colours into a pipe", async (args, expected) => {
+  ])("%j is printed without colors into a pipe", async (args, expected) => {
     await using agent = await runAgent(args, { env: { FORCE_COLOR: "", NO_COLOR: "" } });
     expect(await agent.exit).toBe(0);
     expect(agent.stdout).toContain(expected);
     expect(agent.stdout).not.toContain(ESCAPE);
   });
 
-  test("has colours with FORCE_COLOR", async () => {
+  test("has colors with FORCE_COLOR", async () => {
     await using agent = await runAgent(["help"], { env: { FORCE_COLOR: "1", NO_COLOR: "" } });
     await agent.exit;
     expect(agent.stdout).toContain(ESCAPE);

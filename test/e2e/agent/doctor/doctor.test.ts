@@ -1,6 +1,7 @@
 /** `underpass doctor` on a working server, with tokens and local servers that have problems. */
-import { chmod } from "node:fs/promises";
+import { chmod, rename } from "node:fs/promises";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import { createServer as createTcpServer, type AddressInfo } from "node:net";
 import { createServer as createHttpsServer } from "node:https";
 import { join } from "node:path";
@@ -163,6 +164,46 @@ describe("the token", () => {
     await owner.put(`/tokens/${nonce}/budget`, { monthlyBudgetUsdCents: 0 });
     const diagnosis = await check({ tokenFile: file });
     expect(formatReport(diagnosis.token)).toMatch(/^problem: .*budget is used up -> An owner/);
+  });
+});
+
+describe("a local server on a Unix socket", () => {
+  const checkSocket = async (path: string) =>
+    formatReport((await check({ local: `unix:${path}` })).local);
+
+  test("that does not exist", async () => {
+    const path = join(directory, "none.sock");
+    expect(await checkSocket(path)).toBe(
+      `problem: there is no socket ${path} -> Start the local server, or name another socket.`,
+    );
+  });
+
+  test("that answers HTTP, and has ended without removing it", async () => {
+    const path = join(directory, "site.sock");
+    const site = createServer((_, response) => response.writeHead(404).end()).listen(path);
+    await once(site, "listening");
+    expect(await checkSocket(path)).toBe("ok: it listens and answers HTTP (404) -> null");
+    const left = join(directory, "left.sock");
+    await rename(path, left);
+    site.close();
+    expect(await checkSocket(left)).toBe(
+      `problem: nothing listens at unix:${left} -> Start the local server, or name another socket.`,
+    );
+  });
+
+  test("that speaks another protocol", async () => {
+    const path = join(directory, "mail.sock");
+    const mail = createTcpServer((socket) => {
+      // The check closes its first connection at once.
+      socket.on("error", () => undefined);
+      socket.end("220 smtp.test\r\n");
+    });
+    mail.listen(path);
+    await once(mail, "listening");
+    expect(await checkSocket(path)).toBe(
+      `problem: it listens, but does not speak HTTP -> For other protocols open a TCP tunnel: underpass tcp unix:${path}`,
+    );
+    mail.close();
   });
 });
 

@@ -85,12 +85,12 @@ describe("the function gets", () => {
 describe("the visitor gets", () => {
   test("a streamed response no faster than it reads it, and its end when it leaves", async () => {
     let pulled = 0;
-    let isCancelled = false;
+    let isCanceled = false;
     handler = () =>
       new Response(
         new ReadableStream({
           pull: (controller) => controller.enqueue(new Uint8Array(65_536).fill((pulled += 1))),
-          cancel: () => void (isCancelled = true),
+          cancel: () => void (isCanceled = true),
         }),
       );
     const { socket } = await openVisitor("GET");
@@ -104,7 +104,7 @@ describe("the visitor gets", () => {
     // One window of 1 MiB, and what the sockets on the way hold.
     expect(pulled * 65_536).toBeLessThan(64 * 1024 * 1024);
     socket.destroy();
-    await vi.waitUntil(() => isCancelled, WAIT_OPTIONS);
+    await vi.waitUntil(() => isCanceled, WAIT_OPTIONS);
   });
 
   test("each Set-Cookie in a line of its own", async () => {

@@ -340,7 +340,7 @@ describe("lines are printed instead of the screen", () => {
     }
   });
 
-  test("and NO_COLOR leaves out the colours of the screen", async () => {
+  test("and NO_COLOR leaves out the colors of the screen", async () => {
     await using screen = await share("screen-plain", { env: { NO_COLOR: "1" } });
     expect(screen.received).not.toMatch(/\u001b\[[\d;]*m/);
   });

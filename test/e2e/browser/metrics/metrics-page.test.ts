@@ -19,9 +19,9 @@ beforeAll(async () => {
   });
   quietId = quiet.body.id;
   for (const path of ["/orders", "/orders", "/status/404", "/status/503"]) await shop.visit(path);
-  await storeTraffic(pages.api, owner, shop.id, 30, 1_000);
-  await storeTraffic(pages.api, owner, shop.id, 600, 500);
-  await storeTraffic(pages.api, owner, quietId, 30, 20);
+  await storeTraffic(pages.api, owner, { tunnelId: shop.id, minutesAgo: 30, requests: 1_000 });
+  await storeTraffic(pages.api, owner, { tunnelId: shop.id, minutesAgo: 600, requests: 500 });
+  await storeTraffic(pages.api, owner, { tunnelId: quietId, minutesAgo: 30, requests: 20 });
   const { nonce, id } = await mintToken(owner, { name: "<b>ci</b>" });
   await owner.put(`/tokens/${nonce}/budget`, { monthlyBudgetUsdCents: 400 });
   await pages.api.sql(

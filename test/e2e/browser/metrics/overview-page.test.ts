@@ -42,7 +42,7 @@ test("the newest failed requests lead to their details, and the numbers to their
   await using tunnel = await serveTunnel(pages.api, owner, "failing-shop");
   await tunnel.visit("/fine");
   await tunnel.visit("/status/503?at=%E2%80%AEdetrevni");
-  await storeTraffic(pages.api, owner, tunnel.id, 90, 1_234);
+  await storeTraffic(pages.api, owner, { tunnelId: tunnel.id, minutesAgo: 90, requests: 1_234 });
   const page = await pages.openAs(owner.email);
   await page.getByText("1,23", { exact: false }).first().waitFor();
   await page.getByRole("link", { name: "50% of captured requests" }).waitFor();

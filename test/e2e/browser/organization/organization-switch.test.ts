@@ -52,8 +52,8 @@ test("after a switch, the requests, the palette and the metrics have nothing of 
   await using before = await serveTunnel(pages.api, owner, "switched-from");
   await using after = await serveTunnel(pages.api, other, "switched-to");
   await before.visit("/before/1");
-  await storeTraffic(pages.api, owner, before.id, 30, 7_000);
-  await storeTraffic(pages.api, other, after.id, 30, 20);
+  await storeTraffic(pages.api, owner, { tunnelId: before.id, minutesAgo: 30, requests: 7_000 });
+  await storeTraffic(pages.api, other, { tunnelId: after.id, minutesAgo: 30, requests: 20 });
   const page = await pages.openAs(owner.email, "/metrics");
   await getRequestCount(page, /^Requests 7,00\d$/).waitFor();
   await page.getByRole("link", { name: "Requests", exact: true }).click();

@@ -35,6 +35,42 @@ test("signing out in one tab signs out all of them, and signing in continues all
   expect(other.url()).toBe(`${pages.origin}/audit?range=24h`);
 });
 
+test("a tab that notices late that its session has ended does not end the next session of another tab", async () => {
+  const { email, userId } = await pages.api.owner();
+  const page = await pages.openAs(email, "/members");
+  const late = await openTab(page, "/projects");
+  await late.getByRole("heading", { level: 1, name: "Projects" }).waitFor();
+  const refused = Promise.withResolvers<void>();
+  const signedIn = Promise.withResolvers<void>();
+  const received = late.waitForEvent("requestfinished", (request) =>
+    request.url().includes("/auth/refresh"),
+  );
+  await late.route("**/auth/refresh*", async (route) => {
+    const response = await route.fetch();
+    refused.resolve();
+    await signedIn.promise;
+    await route.fulfill({ response });
+  });
+  // The late tab loads again after the sign-in, which would abort its request.
+  await late.route("**/projects", async (route) => {
+    await received;
+    await route.continue();
+  });
+  await pages.api.sql("delete from sessions where user_id = $1", [userId]);
+  await late.keyboard.press("Control+k");
+  await refused.promise;
+  await page.keyboard.press("Control+k");
+  await page.getByRole("status").filter({ hasText: "Your session has ended." }).waitFor();
+  await signIn(page, email);
+  await getSection(page, "Members").getByText(email).waitFor();
+  signedIn.resolve();
+  await received;
+  await late.unrouteAll({ behavior: "ignoreErrors" });
+  await late.getByRole("heading", { level: 1, name: "Projects" }).waitFor();
+  await page.reload();
+  await getSection(page, "Members").getByText(email).waitFor();
+});
+
 test("a page says that it loads while a slow server has not answered", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.openAs(email, "/members");

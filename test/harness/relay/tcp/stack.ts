@@ -7,7 +7,7 @@ import type { RelayProcessOptions } from "../../networks/relay-process.ts";
 
 export interface TcpStack extends NetworkStack {
   /** Runs `underpass tcp --json`, and waits until visitors can connect. */
-  serve(localPort: number, args?: string[], options?: AgentOptions): Promise<ServedTunnel>;
+  serve(local: number | string, args?: string[], options?: AgentOptions): Promise<ServedTunnel>;
   /** Runs `underpass connect --json`, and waits until its local port listens. */
   connect(tunnel: string, args?: string[], options?: AgentOptions): Promise<ConnectedTunnel>;
 }
@@ -32,8 +32,8 @@ export async function startTcpStack(options: Partial<RelayProcessOptions> = {}):
   const common = ["--server", stack.api.server.url, "--token-file", "TOKEN", "--json"];
   return {
     ...stack,
-    async serve(localPort, args = [], options = {}) {
-      const agent = await runAgent(["tcp", String(localPort), ...common, ...args], {
+    async serve(local, args = [], options = {}) {
+      const agent = await runAgent(["tcp", String(local), ...common, ...args], {
         token: stack.token,
         ...options,
       });
@@ -71,8 +71,11 @@ export interface LocalServer extends AsyncDisposable {
   readonly sockets: Set<Socket>;
 }
 
-/** A TCP server of a test. */
-export async function startLocalServer(handle: (socket: Socket) => void): Promise<LocalServer> {
+/** A TCP server of a test. @param at a port, or the path of a Unix socket. Default: a free port. */
+export async function startLocalServer(
+  handle: (socket: Socket) => void,
+  at: number | string = 0,
+): Promise<LocalServer> {
   const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     sockets.add(socket);
@@ -80,7 +83,8 @@ export async function startLocalServer(handle: (socket: Socket) => void): Promis
     socket.on("close", () => sockets.delete(socket));
     handle(socket);
   });
-  server.listen(0, "127.0.0.1");
+  if (typeof at === "string") server.listen(at);
+  else server.listen(at, "127.0.0.1");
   await once(server, "listening");
   return {
     port: (server.address() as AddressInfo).port,
@@ -94,6 +98,6 @@ export async function startLocalServer(handle: (socket: Socket) => void): Promis
 }
 
 /** Sends back what it receives. */
-export function startEcho(): Promise<LocalServer> {
-  return startLocalServer((socket) => socket.pipe(socket));
+export function startEcho(at?: number | string): Promise<LocalServer> {
+  return startLocalServer((socket) => socket.pipe(socket), at);
 }

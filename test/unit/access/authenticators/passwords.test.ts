@@ -153,9 +153,9 @@ describe("wrong passwords", () => {
   });
 });
 
-test("a request that is cancelled while it waits does not block other requests", async () => {
+test("a request that is canceled while it waits does not block other requests", async () => {
   await settle(send("else"));
-  // The platform drops the promises that a cancelled request waits for.
+  // The platform drops the promises that a canceled request waits for.
   await new Promise<void>((resolve) => {
     abandon = resolve;
     void send("right");

@@ -88,7 +88,7 @@ test.each([
   ["http 99999", "the port must be a number from 1 to 65535, not 99999"],
   ["http http://app:0", "the port must be a number from 1 to 65535, not 0"],
   ["tcp db:99999", "the port must be a number from 1 to 65535, not 99999"],
-  ["tcp 5432/x", "5432/x is not a port or host:port"],
+  ["tcp 5432/x", "5432/x is not a port, host:port or unix:path"],
   ["tcp db.internal", "db.internal has no port; use host:port, for example db.internal:5432"],
   [
     "tcp https://localhost:3000",
@@ -100,7 +100,10 @@ test.each([
   ],
   ["doctor 70000", "the port must be a number from 1 to 65535, not 70000"],
   ["tls 443", "unknown command: tls; did you mean tcp?"],
-  ["http missing/app", "missing/app is not a port, host:port, http(s) URL, file or directory"],
+  [
+    "http missing/app",
+    "missing/app is not a port, host:port, http(s) URL, unix:path, file or directory",
+  ],
   [
     "http 3000 --host-header a/b",
     "--host-header must be auto, preserve, rewrite or a host name, not a/b",

@@ -88,7 +88,7 @@ describe("a mistake is reported with its line and column:", () => {
     [
       "a local server that is none",
       ["version: 1", "tunnels:", "  web: {local: a/b/c}"],
-      ["3:16: a/b/c is not a port, host:port, http(s) URL, file or directory"],
+      ["3:16: a/b/c is not a port, host:port, http(s) URL, unix:path, file or directory"],
     ],
     [
       "an empty local server, which is not the current directory",
@@ -270,6 +270,22 @@ test("the path of shared files starts at the directory of the file", async () =>
   expect(await findProblems(["version: 1", "tunnels:", "  site: {local: ./nowhere}"])).toEqual([
     "3:17: there is no file or directory /project/nowhere",
   ]);
+});
+
+test("the path of a Unix socket starts at the directory of the file", async () => {
+  const { tunnels } = await parse([
+    ...["version: 1", "tunnels:", "  web: {local: unix:./app.sock}"],
+    "  db: {local: 'unix:/run/db.sock', protocol: tcp}",
+    "  old: {local: 'unix:db.sock', protocol: tcp}",
+  ]);
+  expect(tunnels.map(({ definition }) => definition.target.socketPath)).toEqual([
+    "/project/app.sock",
+    "/run/db.sock",
+    "/project/db.sock",
+  ]);
+  const long = `unix:/${"a".repeat(200)}`;
+  const problems = await findProblems(["version: 1", "tunnels:", `  web: {local: '${long}'}`]);
+  expect(problems).toEqual([expect.stringMatching(/^3:16: the path of a Unix socket has at most/)]);
 });
 
 test("a problem inside of a policy's file is reported at the key that names the file", async () => {

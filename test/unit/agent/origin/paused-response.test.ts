@@ -26,6 +26,7 @@ beforeEach(async () => {
       onStreamOpened: () => undefined,
       onStreamClosed: () => undefined,
       onUnreachable: () => undefined,
+      onListeningChanged: () => undefined,
       onNotice: () => undefined,
       onLocalError: () => undefined,
     },

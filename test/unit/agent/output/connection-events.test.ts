@@ -3,7 +3,9 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   createRetryPrinter,
   printConnectionLines,
+  printTunnelLines,
 } from "../../../../agent/output/connection-events.ts";
+import { describeListening } from "../../../../agent/local-server/restart-wait.ts";
 import { FailedAttempts } from "../../../../agent/output/failed-attempts.ts";
 import { printWebhooksLines } from "../../../../agent/output/webhooks.ts";
 import { RetryableError } from "../../../../agent/service-api.ts";
@@ -54,6 +56,18 @@ test.each(["ready", "reconnected"])("%s begins a new count of failed attempts", 
   connection.emit(event);
   failEachSecond(connection, 10);
   expect(getLines("warn")).toEqual(Array(4).fill("no connection: refused; next attempt in 1.0 s"));
+});
+
+test("a local server that refuses connections, and accepts them again, is a line of the log", () => {
+  const tunnel = new EventEmitter();
+  const lines: string[] = [];
+  printTunnelLines(tunnel, (level, text) => lines.push(`${level}: ${text}`), "command_line");
+  for (const isListening of [false, true])
+    tunnel.emit("localServer", isListening, describeListening(isListening, "localhost:3000"));
+  expect(lines).toEqual([
+    "info: localhost:3000 refuses connections; visitors wait up to 3 s for it",
+    "info: localhost:3000 accepts connections again",
+  ]);
 });
 
 test("the setup of a network's server prints as few of its failed attempts", async () => {

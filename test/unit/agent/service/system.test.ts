@@ -158,7 +158,7 @@ describe.runIf(process.platform === "linux")("the system's service", () => {
 
   test("is not installed for a program that systemd can't run", async () => {
     machine.uid = 0;
-    const service = new SystemdService(true, machine);
+    const service = new SystemdService("system", machine);
     const user = await service.findUser();
     await expect(service.install(['/opt/the "new" one/underpass'], user)).rejects.toThrow(
       "its path has a quotation mark",

@@ -63,7 +63,7 @@ test("a local port that waits for its tunnel gives the reason once, and says wha
   port.close();
   await started;
   server.close();
-  expect(notices).toEqual([expect.stringContaining("; waiting, because the tunnel has to say")]);
+  expect(notices).toEqual([expect.stringContaining("; waiting for the tunnel")]);
 });
 
 async function waitForEvents(emitter: EventEmitter, event: string, count: number): Promise<void> {

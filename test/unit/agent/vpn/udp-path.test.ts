@@ -141,7 +141,7 @@ describe("BIND", () => {
     relay.isAnswering = false;
     await decided("websocket");
     const bound = (...[id, counter, with_]: [number, number, Buffer]) =>
-      relay.sendRaw(writeBound(id, counter, Buffer.alloc(16), 1, with_));
+      relay.sendRaw(writeBound(id, { counter, address: Buffer.alloc(16), port: 1 }, with_));
     bound(association, binds.at(-1)!, Buffer.alloc(32));
     bound(association, binds[0]!, key);
     bound(association, Date.now() + 1e6, key);

@@ -76,7 +76,7 @@ test("new requests that match the filter appear at the top", () => {
   expect([view.count, view.searchedCount]).toEqual([4, 5]);
 });
 
-test("a request disappears when its new state does not match any more", () => {
+test("a request disappears when its new state no longer matches", () => {
   const { view, receive } = startView([buildCaptureSummary(1, { state: "open", status: null })]);
   view.select(parseSelection("state:open"));
   expect(view.count).toBe(1);

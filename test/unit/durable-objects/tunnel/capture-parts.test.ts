@@ -185,7 +185,7 @@ function startRecording(memory: CaptureMemory, head: { parts: string[]; chars: n
   const recorder = { memory, onChanged: ignore, onLongLived: ignore, onEnded: ignore };
   const options = { bodies: true, redact: new Set<string>() };
   const request = { ...head, hasBody: true, clientIp: "", replayOf: null, isWebSocket: false };
-  return new Recording(recorder, options, toCaptureIdPrefix(1), 0, request);
+  return new Recording(recorder, options, { id: toCaptureIdPrefix(1), atMs: 0 }, request);
 }
 
 describe("the memory of captures", () => {

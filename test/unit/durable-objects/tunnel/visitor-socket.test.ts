@@ -282,7 +282,7 @@ describe("a visitor who has closed", () => {
     vi.advanceTimersByTime(1);
     expect(socket.closed).toEqual([4001, "bye"]);
     expect(link.sent(FRAME.reset).map((payload) => parseCodeAndText(payload)?.code)).toEqual([
-      RESET.cancelled,
+      RESET.canceled,
     ]);
   });
 
@@ -359,7 +359,7 @@ describe("a WebSocket's handshake", () => {
     const { link, handshake } = startHandshake();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(await handshake.outcome).toBe("origin_timeout");
-    expect(parseCodeAndText(link.sent(FRAME.reset)[0]!)?.code).toBe(RESET.cancelled);
+    expect(parseCodeAndText(link.sent(FRAME.reset)[0]!)?.code).toBe(RESET.canceled);
   });
 
   test("is reset when its visitor disconnects, and leaves no timer", async () => {

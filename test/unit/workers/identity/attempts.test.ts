@@ -22,8 +22,10 @@ const answer = { provider: "idp_a", state: attempt.state } as const;
 test("an attempt can be finished until it expires, and not after", async () => {
   const encrypted = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   const end = STARTED + PROVIDER_SIGN_IN_MAX_MS;
-  expect(await decryptAttempt(config, FOR_ACCOUNT, encrypted, answer, end - 1)).toEqual(attempt);
-  expect(await decryptAttempt(config, FOR_ACCOUNT, encrypted, answer, end)).toBeNull();
+  expect(await decryptAttempt(config, FOR_ACCOUNT, { encrypted, ...answer }, end - 1)).toEqual(
+    attempt,
+  );
+  expect(await decryptAttempt(config, FOR_ACCOUNT, { encrypted, ...answer }, end)).toBeNull();
 });
 
 test("an attempt can be finished only with its own answer", async () => {
@@ -33,14 +35,14 @@ test("an attempt can be finished only with its own answer", async () => {
     { ...answer, state: createAttempt("idp_a", "/", STARTED).state },
     { ...answer, state: "" },
   ]) {
-    expect(await decryptAttempt(config, FOR_ACCOUNT, encrypted, other, STARTED)).toBeNull();
+    expect(await decryptAttempt(config, FOR_ACCOUNT, { encrypted, ...other }, STARTED)).toBeNull();
   }
 });
 
 test("a text that is not encrypted, or encrypted for another purpose, is not an attempt", async () => {
   const foreign = await encrypt(config, "mfa enrollment", JSON.stringify(attempt));
   for (const encrypted of [foreign, JSON.stringify(attempt), "", "v1...", "v1.x.y.z"]) {
-    expect(await decryptAttempt(config, FOR_ACCOUNT, encrypted, answer, STARTED)).toBeNull();
+    expect(await decryptAttempt(config, FOR_ACCOUNT, { encrypted, ...answer }, STARTED)).toBeNull();
   }
 });
 
@@ -59,8 +61,14 @@ test("a visitor's sign-in is not valid as one with an account, nor the reverse",
   };
   const toVisit = await encryptAttempt(config, VISITOR_SIGN_IN, visit);
   const visited = { ...answer, state: visit.state };
-  expect(await decryptAttempt(config, VISITOR_SIGN_IN, toVisit, visited, STARTED)).toEqual(visit);
-  expect(await decryptAttempt(config, FOR_ACCOUNT, toVisit, visited, STARTED)).toBeNull();
+  expect(
+    await decryptAttempt(config, VISITOR_SIGN_IN, { encrypted: toVisit, ...visited }, STARTED),
+  ).toEqual(visit);
+  expect(
+    await decryptAttempt(config, FOR_ACCOUNT, { encrypted: toVisit, ...visited }, STARTED),
+  ).toBeNull();
   const forAccount = await encryptAttempt(config, FOR_ACCOUNT, attempt);
-  expect(await decryptAttempt(config, VISITOR_SIGN_IN, forAccount, answer, STARTED)).toBeNull();
+  expect(
+    await decryptAttempt(config, VISITOR_SIGN_IN, { encrypted: forAccount, ...answer }, STARTED),
+  ).toBeNull();
 });

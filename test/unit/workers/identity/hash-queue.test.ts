@@ -59,7 +59,7 @@ describe("hashes", () => {
     expect(third.state.hasStarted).toBe(true);
   });
 
-  test("of requests that were cancelled do not block later ones", async () => {
+  test("of requests that were canceled do not block later ones", async () => {
     const running = startHash();
     const abandoned = startHash();
     waiting.length = 0;

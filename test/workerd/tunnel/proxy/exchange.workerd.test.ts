@@ -51,7 +51,7 @@ describe("a request", () => {
     expect((await answer).status).toBe(204);
   });
 
-  test("is cancelled at the agent when its visitor disconnects", async () => {
+  test("is canceled at the agent when its visitor disconnects", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const visitor = new AbortController();
@@ -59,7 +59,7 @@ describe("a request", () => {
     const { stream } = await agent.nextRequest();
     visitor.abort();
     await expect(answer).rejects.toThrow();
-    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.cancelled });
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.canceled });
   });
 
   test("that is answered early ends at once, and is not read to its end", async () => {
@@ -70,7 +70,7 @@ describe("a request", () => {
     const { stream } = await agent.nextRequest();
     agent.respond(stream, 413, [], "too much");
     expect(await (await answer).text()).toBe("too much");
-    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.cancelled });
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.canceled });
     await writable.abort().catch(() => undefined);
   });
 });

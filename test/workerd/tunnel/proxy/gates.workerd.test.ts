@@ -129,7 +129,7 @@ describe("the edge", () => {
     await publish(tunnel, [DENY, TOKEN, DENY]);
     const changed = readPolicyUpdate((await runVisit(tunnel, agent, "/", withVerdict)).response);
     expect(changed).toMatchObject({ deny: ["/admin", "/admin"] });
-    expect(changed?.policyTag).not.toBe(gates.policyTag);
+    expect(changed?.gatesTag).not.toBe(gates.gatesTag);
     await publish(tunnel, []);
     expect(readPolicyUpdate((await runVisit(tunnel, agent, "/", withVerdict)).response)).toBeNull();
   });

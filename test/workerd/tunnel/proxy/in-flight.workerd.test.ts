@@ -116,7 +116,7 @@ describe("requests in flight", () => {
       await attack.leave();
       for (let i = 0; i < SOURCE_MAX_REQUESTS; i += 1) {
         const { stream, code } = await agent.nextCode(FRAME.reset);
-        expect([streams.delete(stream), code]).toEqual([true, RESET.cancelled]);
+        expect([streams.delete(stream), code]).toEqual([true, RESET.canceled]);
       }
     }
   });
@@ -279,7 +279,7 @@ describe("responses that their visitors do not read", () => {
     const heldBytes = STREAM_WINDOW_BYTES - FRAME_DATA_MAX_BYTES;
     const mostHeld = Math.ceil(TUNNEL_MAX_BYTES / heldBytes);
     for (let i = 0; i < count - mostHeld; i += 1)
-      expect((await agent.nextCode(FRAME.reset)).code).toBe(RESET.cancelled);
+      expect((await agent.nextCode(FRAME.reset)).code).toBe(RESET.canceled);
     await Promise.allSettled(bodies.map((body) => body.cancel()));
     for (let i = 0; i < mostHeld; i += 1) await agent.nextCode(FRAME.reset);
     await expectServed(tunnel, agent, "192.0.2.1");
@@ -298,7 +298,7 @@ describe("responses that their visitors do not read", () => {
             sent += 1;
           }
         });
-    expect((await agent.nextCode(FRAME.reset)).code).toBe(RESET.cancelled);
+    expect((await agent.nextCode(FRAME.reset)).code).toBe(RESET.canceled);
     await Promise.allSettled(bodies.map((body) => body.cancel()));
   });
 });

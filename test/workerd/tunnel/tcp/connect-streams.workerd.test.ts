@@ -93,7 +93,7 @@ describe("a client's connection", () => {
     );
     expect(await agent.nextCode(FRAME.reset)).toMatchObject({
       stream: broken.stream,
-      code: RESET.cancelled,
+      code: RESET.canceled,
     });
     expect((await broken.client.closed).code).toBe(1000);
     const early = await tunnel.client(agent);
@@ -102,7 +102,7 @@ describe("a client's connection", () => {
     early.client.socket.close(1000);
     expect(await agent.nextCode(FRAME.reset)).toMatchObject({
       stream: early.stream,
-      code: RESET.cancelled,
+      code: RESET.canceled,
     });
   });
 

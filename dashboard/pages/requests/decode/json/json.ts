@@ -45,7 +45,7 @@ export interface JsonError {
 
 export type JsonResult = { value: JsonValue } | { error: JsonError };
 
-export function parseJson(text: string): JsonResult {
+export function parseJsonTree(text: string): JsonResult {
   try {
     return { value: new Reader(text, parseStructure(text)).readDocument() };
   } catch (error) {

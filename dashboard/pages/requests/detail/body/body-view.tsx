@@ -11,7 +11,7 @@ import {
   type ContentKind,
   type MediaType,
 } from "../../decode/media-type.ts";
-import { parseJson } from "../../decode/json/json.ts";
+import { parseJsonTree } from "../../decode/json/json.ts";
 import { decodeText, looksLikeText } from "../../decode/text.ts";
 import { FormBody } from "./form-body.tsx";
 import { HexView } from "./hex-view.tsx";
@@ -42,7 +42,7 @@ export function BodyView(props: BodyViewProps) {
     () => (isEncoded ? "binary" : findKind(bytes, type)),
     [bytes, type, isEncoded],
   );
-  const tabs = buildTabs(kind, type, name, bytes, isCut);
+  const tabs = buildTabs(kind, type, { name, bytes, isCut });
   const view = tabs.some(({ id }) => id === props.view) ? props.view : undefined;
   const canCopy = kind !== "binary" && kind !== "image" && bytes.length <= COPY_MAX_BYTES;
   return (
@@ -93,16 +93,14 @@ function findKind(bytes: Uint8Array, type: MediaType): ContentKind {
   if (kind !== null && kind !== "text") return kind;
   // Many servers send JSON as text, or without a type.
   const start = new TextDecoder().decode(bytes.subarray(0, JSON_START_BYTES)).trimStart();
-  const isJson = /^[[{]/.test(start) && "value" in parseJson(decodeText(bytes, undefined).text);
+  const isJson = /^[[{]/.test(start) && "value" in parseJsonTree(decodeText(bytes, undefined).text);
   return isJson && type.essence !== "text/html" ? "json" : "text";
 }
 
 function buildTabs(
   kind: ContentKind,
   type: MediaType,
-  name: string,
-  bytes: Uint8Array<ArrayBuffer>,
-  isCut: boolean,
+  { name, bytes, isCut }: Pick<NestedBody, "name" | "bytes" | "isCut">,
 ): Tab[] {
   const charset = type.parameters.get("charset");
   const pretty = {

@@ -1,7 +1,7 @@
 /** JSON as a tree; broken JSON as text, with the position of the error. */
 import { useMemo } from "react";
 import { decodeText } from "../../decode/text.ts";
-import { parseJson } from "../../decode/json/json.ts";
+import { parseJsonTree } from "../../decode/json/json.ts";
 import { JsonTree } from "./json-tree.tsx";
 import type { RenderBody } from "./nested-body.ts";
 import { TextLines } from "./text-view.tsx";
@@ -16,7 +16,7 @@ export interface JsonBodyProps {
 
 export function JsonBody({ name, bytes, charset, isCut, renderBody }: JsonBodyProps) {
   const text = useMemo(() => decodeText(bytes, charset).text, [bytes, charset]);
-  const result = useMemo(() => parseJson(text), [text]);
+  const result = useMemo(() => parseJsonTree(text), [text]);
   if ("value" in result)
     return <JsonTree name={name} root={result.value} renderBody={renderBody} />;
   const { message, line, column } = result.error;

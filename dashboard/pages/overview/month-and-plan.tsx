@@ -12,7 +12,7 @@ import { formatBytes, formatCount, formatDaysOrHours, formatUsdCents } from "../
 import { Badge, Section } from "../../ui/section.tsx";
 import { domainsCountQuery, membersCountQuery, namesCountQuery } from "./resource-counts.ts";
 
-export function UsageSection() {
+export function MonthAndPlan() {
   return (
     <div className="usage-grid">
       <MonthSection />

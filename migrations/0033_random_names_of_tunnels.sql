@@ -1,0 +1,2 @@
+ALTER TABLE "tunnels" ADD COLUMN "has_random_name" boolean DEFAULT false NOT NULL;--> statement-breakpoint
+CREATE INDEX "tunnels_unused_random_names_idx" ON "tunnels" USING btree ("last_seen_at") WHERE "tunnels"."has_random_name" and not "tunnels"."agent_connected" and "tunnels"."deleted_at" is null and "tunnels"."status" <> 'expired';

@@ -1,0 +1,187 @@
+/** One run of the relay: its link to the API, its agents, its own port, and the reports of their state. */
+import { randomBytes } from "node:crypto";
+import { RELAY_STATUS_INTERVAL_MS } from "../protocol/relay/limits.ts";
+import type { ApiToRelayMessage } from "../protocol/relay/link.ts";
+import { SERVICE_VERSION } from "../protocol/version.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
+import { formatHostAndPort } from "../shared/hosts.ts";
+import type { MetricFamily } from "../shared/metrics/exposition.ts";
+import { ApiLink } from "./api-link.ts";
+import { Associations } from "./associations.ts";
+import {
+  ASSOCIATION_SWEEP_INTERVAL_MS,
+  REVOCATIONS_MAX,
+  TICKET_LIFETIME_MAX_MS,
+} from "./limits.ts";
+import type { Log } from "./log.ts";
+import { Metrics } from "./metrics.ts";
+import { Revocations } from "./revocations.ts";
+import { RelayServer } from "./server.ts";
+import type { RelaySettings } from "./settings.ts";
+import { StatusReporter } from "./status-reporter.ts";
+import { fetchJwks, TicketVerifier } from "./tickets.ts";
+
+export class Relay {
+  readonly #settings: RelaySettings;
+  readonly #log: Log;
+  /** Identifies this run. */
+  readonly #epoch = randomBytes(12).toString("base64url");
+  readonly #metrics = new Metrics();
+  readonly #reporter = new StatusReporter();
+  readonly #tickets: TicketVerifier;
+  readonly #link: ApiLink;
+  readonly #associations: Associations;
+  readonly #server: RelayServer;
+  #timers: NodeJS.Timeout[] = [];
+
+  constructor(settings: RelaySettings, log: Log) {
+    this.#settings = settings;
+    this.#log = log;
+    this.#tickets = new TicketVerifier({
+      relayId: settings.id,
+      fetchKeys: () => fetchJwks(settings.apiUrl, settings.apiHost),
+      now: Date.now,
+    });
+    this.#link = this.#createLink();
+    this.#associations = this.#createAssociations();
+    this.#server = this.#createServer();
+  }
+
+  /** @throws Error when the relay's own port can't be bound. */
+  async start(): Promise<void> {
+    const { id: relayId, bind, agentPort: port, agentSocket } = this.#settings;
+    const { firstPort, lastPort, url } = this.#settings;
+    try {
+      await this.#server.listen();
+      await this.#associations.agentSocket.listen(bind, port);
+    } catch (error) {
+      const where = formatHostAndPort(bind, port);
+      throw new Error(
+        `the relay can't listen on ${where}: ${getErrorMessage(error)}; free this port, or choose another first port in ` +
+          "RELAY_PORT_RANGE",
+        { cause: error },
+      );
+    }
+    if (agentSocket !== undefined) await this.#server.listenToFrontProxy(agentSocket);
+    // The kernel may grant smaller buffers than requested.
+    const udpBuffers = this.#associations.agentSocket.buffers;
+    const fields = { relayId, bind, port, firstPort, lastPort, url, udpBuffers };
+    this.#log.info("relay started", fields);
+    this.#link.connect();
+    this.#timers = [
+      setInterval(() => this.#associations.sweep(Date.now()), ASSOCIATION_SWEEP_INTERVAL_MS),
+      setInterval(() => this.#report(), RELAY_STATUS_INTERVAL_MS),
+    ];
+  }
+
+  /** Ends all associations, reports their last totals, and closes the ports. */
+  async stop(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#associations.closeAll();
+    this.#report();
+    await Promise.all([this.#server.close(), this.#link.close()]);
+    this.#associations.agentSocket.close();
+    this.#log.info("relay stopped");
+  }
+
+  // ── The parts ──
+
+  #createLink(): ApiLink {
+    const { id: relayId, host, url, firstPort, lastPort } = this.#settings;
+    const version = SERVICE_VERSION;
+    return new ApiLink({
+      ...this.#settings,
+      hello: {
+        type: "hello",
+        relayId,
+        version,
+        host,
+        url,
+        firstPort,
+        lastPort,
+        epoch: this.#epoch,
+      },
+      log: this.#log,
+      onWelcome: () => {
+        void this.#tickets.prefetchKeys();
+        this.#reporter.reset();
+        this.#report();
+      },
+      onMessage: (message) => this.#handleMessage(message),
+    });
+  }
+
+  #createAssociations(): Associations {
+    const associations = new Associations({
+      settings: this.#settings,
+      epoch: this.#epoch,
+      link: this.#link,
+      revocations: new Revocations({
+        maxEntries: REVOCATIONS_MAX,
+        maxAgeMs: TICKET_LIFETIME_MAX_MS,
+      }),
+      metrics: this.#metrics,
+      log: this.#log,
+    });
+    associations.onEnd = (association) => this.#reporter.recordEnd(association, Date.now());
+    return associations;
+  }
+
+  #createServer(): RelayServer {
+    const { id: relayId, bind, agentPort: port, secret } = this.#settings;
+    return new RelayServer({
+      associations: this.#associations,
+      tickets: this.#tickets,
+      metrics: this.#metrics,
+      log: this.#log,
+      bind,
+      port,
+      secret,
+      health: () => ({
+        status: "ok",
+        relayId,
+        epoch: this.#epoch,
+        linked: this.#link.isConnected,
+        pid: process.pid,
+      }),
+      collectMetrics: () => this.#collectMetrics(),
+    });
+  }
+
+  // ── While it runs ──
+
+  #handleMessage(message: Exclude<ApiToRelayMessage, { type: "welcome" }>): void {
+    switch (message.type) {
+      case "revoke":
+        return this.#associations.revoke(message);
+      case "allowed_cidrs":
+        return this.#associations.setAllowedCidrs(message.tunnelId, message.cidrs, message.asOfMs);
+      case "ports":
+        this.#metrics.reservedPorts = { udp: message.reservedUdp, tcp: message.reservedTcp };
+    }
+  }
+
+  #report(): void {
+    if (!this.#link.isConnected) return;
+    for (const message of this.#reporter.collect(this.#associations.list(), Date.now())) {
+      this.#link.send(message);
+    }
+  }
+
+  #collectMetrics(): MetricFamily[] {
+    const { firstPort, lastPort } = this.#settings;
+    const associations = this.#associations;
+    const kinds = associations.list().map(({ ticket }) => ticket.kind);
+    return this.#metrics.toFamilies({
+      isLinked: this.#link.isConnected,
+      associations: {
+        network: kinds.filter((kind) => kind === "network").length,
+        tunnel: kinds.filter((kind) => kind === "tunnel").length,
+      },
+      flows: associations.flows,
+      ports: lastPort - firstPort + 1,
+      openConnections: associations.connections.taken,
+      tcp: associations.tcpTotals,
+    });
+  }
+}

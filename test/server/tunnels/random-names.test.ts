@@ -1,0 +1,112 @@
+/** Tunnels whose agents asked for any name end when their agents have been away for long. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  getSocket,
+  mintToken,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+
+let api: TestApi;
+beforeAll(async () => void (api = await startApi()));
+afterAll(() => api.stop());
+
+interface Served {
+  owner: Person;
+  wireBytes: string;
+  tunnel: Tunnel;
+}
+
+async function getTunnel(owner: Person): Promise<Tunnel> {
+  const { body } = await owner.get<Tunnel[]>("/tunnels");
+  return body[0]!;
+}
+
+/** An agent of a new organization connects and disconnects. */
+async function serve(query: Record<string, string | number> = {}): Promise<Served> {
+  const owner = await api.owner();
+  const { wireBytes } = await mintToken(owner);
+  const tunnel = await connectOnce(owner, wireBytes, query);
+  return { owner, wireBytes, tunnel };
+}
+
+async function connectOnce(
+  owner: Person,
+  wireBytes: string,
+  query: Record<string, string | number>,
+): Promise<Tunnel> {
+  getSocket(await api.connectAgent(wireBytes, { port: 3000, ...query })).close(1000);
+  return waitUntil(async () => {
+    const tunnel = await getTunnel(owner);
+    return tunnel.status === "offline" && tunnel;
+  });
+}
+
+/** Runs the job when the agent has been away for this time. @returns the status that the tunnel has then. */
+async function waitAway({ owner, tunnel }: Served, time: string): Promise<Tunnel["status"]> {
+  await api.sql(`update tunnels set last_seen_at = now() - interval '${time}' where id = $1`, [
+    tunnel.id,
+  ]);
+  await api.runCron();
+  return (await getTunnel(owner)).status;
+}
+
+test("after seven days, and not before", async () => {
+  const served = await serve();
+  expect(await waitAway(served, "167 hours")).toBe("offline");
+  expect(await waitAway(served, "169 hours")).toBe("expired");
+  const { body } = await served.owner.get<{ action: string }[]>("/events");
+  expect(body[0]).toMatchObject({ action: "tunnel_expired" });
+});
+
+test("also before its time to live ends", async () => {
+  expect(await waitAway(await serve({ ttl: 30 * 24 * 3600 }), "8 days")).toBe("expired");
+});
+
+test("not while a domain is bound to it", async () => {
+  const served = await serve();
+  const { owner, tunnel } = served;
+  const domain = { domain: "random-names.example" };
+  const { id } = (await owner.post<{ id: string }>("/domains", domain)).body;
+  await api.sql("update domains set verified_at = now() where id = $1", [id]);
+  await owner.put(`/domains/${id}/bind`, { tunnel_id: tunnel.id });
+  expect(await waitAway(served, "8 days")).toBe("offline");
+});
+
+test("not while an agent serves it", async () => {
+  const owner = await api.owner();
+  const { wireBytes } = await mintToken(owner);
+  const socket = getSocket(await api.connectAgent(wireBytes, { port: 3000 }));
+  const served = { owner, wireBytes, tunnel: await getTunnel(owner) };
+  expect(await waitAway(served, "8 days")).toBe("active");
+  socket.terminate();
+});
+
+test("also after its agent has reconnected to it", async () => {
+  const served = await serve();
+  const { id, name } = served.tunnel;
+  await connectOnce(served.owner, served.wireBytes, { subdomain: name, tunnel: id });
+  expect(await waitAway(served, "8 days")).toBe("expired");
+});
+
+test("not when a user has asked for the name", async () => {
+  const served = await serve();
+  await connectOnce(served.owner, served.wireBytes, { subdomain: served.tunnel.name });
+  expect(await waitAway(served, "8 days")).toBe("offline");
+});
+
+test("not when the agent asked for a name", async () => {
+  expect(await waitAway(await serve({ subdomain: "random-names" }), "8 days")).toBe("offline");
+});
+
+test("not when it was created through the API", async () => {
+  const owner = await api.owner();
+  await owner.post("/tunnels", { localPort: 3000 });
+  const { wireBytes } = await mintToken(owner);
+  const { name } = await getTunnel(owner);
+  const tunnel = await connectOnce(owner, wireBytes, { subdomain: name });
+  expect(await waitAway({ owner, wireBytes, tunnel }, "8 days")).toBe("offline");
+});
