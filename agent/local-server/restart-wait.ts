@@ -47,7 +47,7 @@ export class RestartWait {
   }
 
   /**
-   * @param attempt is repeated while the server restarts. @param done called once, unless the wait is cancelled.
+   * @param attempt is repeated while the server restarts. @param done called once, unless the wait is canceled.
    * @returns a function that cancels the wait, but not an attempt that has begun.
    */
   connect<Connection>(attempt: Attempt<Connection>, done: Done<Connection>): () => void {

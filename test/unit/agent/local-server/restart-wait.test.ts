@@ -98,7 +98,7 @@ describe("while a server restarts", () => {
     expect(outcomes).toHaveProperty("a", "connected");
   });
 
-  test("a cancelled connection is not attempted again", () => {
+  test("a canceled connection is not attempted again", () => {
     stopServer();
     connect("a")();
     vi.advanceTimersByTime(1_000);
