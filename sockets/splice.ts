@@ -128,17 +128,14 @@ class Direction {
 }
 
 /** Ends a connection with a TCP reset where that is possible: not inside TLS, not of a Unix socket, and not after a FIN. */
-export function reset(
-  socket: Duplex & {
-    remoteAddress?: string | undefined;
-    connecting?: boolean;
-    resetAndDestroy(): unknown;
-  },
-): void {
+export function reset(socket: Duplex & { resetAndDestroy(): unknown }): void {
   if (socket.destroyed) return;
   const isShuttingDown = socket.writableEnded && !socket.writableFinished;
-  // One that is still connecting has no address yet. It is reset once it is connected.
-  const isUnixSocket = !socket.connecting && socket.remoteAddress === undefined;
-  if ("encrypted" in socket || isUnixSocket || isShuttingDown) socket.destroy();
-  else socket.resetAndDestroy();
+  if (isShuttingDown) return void socket.destroy();
+  try {
+    socket.resetAndDestroy();
+  } catch {
+    // Only Node.js knows which kind of connection a socket has, also while it is being opened: it throws for all but TCP.
+    socket.destroy();
+  }
 }

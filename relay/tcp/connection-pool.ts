@@ -65,14 +65,6 @@ export class ConnectionPool {
     this.#events = events;
   }
 
-  get waiting(): number {
-    return this.#waiting.size;
-  }
-
-  get idle(): number {
-    return this.#idle.size;
-  }
-
   addVisitor(visitor: Socket): void {
     const connection = this.#takeIdle();
     if (connection) return this.#events.onMatch(visitor, connection);

@@ -192,11 +192,6 @@ export class TunnelPort {
     };
   }
 
-  /** The number of data connections that are ready for visitors. */
-  get idleConnections(): number {
-    return this.#pool.idle;
-  }
-
   /**
    * Unbinds the port, while open connections continue: for an agent whose control connection was lost, but whose data
    * connections may still work. `close` may follow.

@@ -1,5 +1,5 @@
 /** Takes requests of the server and of the Worker, on a socket that only their user can open. */
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import { toConnectionPath } from "../../protocol/front-proxy/connection-key.ts";
 import type { MetricFamily } from "../../shared/metrics/exposition.ts";
 
@@ -12,7 +12,7 @@ export interface ControlOptions {
 
 const CONNECTIONS_PATH = toConnectionPath("");
 
-export function serveControl(socketPath: string, options: ControlOptions): void {
+export function createControlServer(options: ControlOptions): Server {
   const server = createServer(({ method, url = "" }, response) => {
     if (method === "DELETE" && url.startsWith(CONNECTIONS_PATH)) {
       response.statusCode = options.cutConnection(url.slice(CONNECTIONS_PATH.length)) ? 204 : 404;
@@ -23,10 +23,9 @@ export function serveControl(socketPath: string, options: ControlOptions): void 
     } else response.writeHead(404).end();
   });
   // The front proxy works without it.
-  server.on("error", (error) =>
+  return server.on("error", ({ message }) =>
     console.error(
-      `there are no metrics of the front proxy, and responses that break off stay open: ${socketPath}: ${error.message}`,
+      `there are no metrics of the front proxy, and responses that break off stay open: ${message}`,
     ),
   );
-  server.listen(socketPath);
 }

@@ -18,6 +18,11 @@ export const PROXY_IDLE_MAX_MS = 150_000;
 export const UPSTREAM_IDLE_MAX_MS = 3_000;
 /** A request's body may pause for this long. */
 export const BODY_PAUSE_MAX_MS = MINUTE_MS;
+/**
+ * When a request was answered without its body being read, workerd reads up to this much of it. If there is more, it closes the
+ * connection, and the next request would be lost with it.
+ */
+export const DISCARDED_BODY_MAX_BYTES = 64 * 1024;
 /** How long a visitor may leave sent bytes unread. */
 export const UNREAD_MAX_MS = 5 * MINUTE_MS;
 /**
@@ -43,8 +48,8 @@ export const LINGER_PAUSE_MAX_MS = 3_000;
 export const INCOMPLETE_HEADS_MAX_BYTES = 16 * 1024 * 1024;
 /** Heads of requests that wait for their turn. One source may hold half. */
 export const QUEUED_HEADS_MAX_BYTES = 16 * 1024 * 1024;
-/** Bodies of HTTP/2 requests that wait to be forwarded. One source may hold half. */
-export const UNREAD_BODIES_MAX_BYTES = 64 * 1024 * 1024;
+/** Bodies of HTTP/2 requests that wait to be forwarded. One source may hold half: more than all requests of a session can send. */
+export const UNREAD_BODIES_MAX_BYTES = 128 * 1024 * 1024;
 /** How long a request may wait for its turn. */
 export const QUEUED_MAX_MS = 10_000;
 /** Incomplete WebSocket messages of visitors. One source may hold half, which is the largest message. */

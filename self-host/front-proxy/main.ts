@@ -21,7 +21,7 @@ import {
   UPSTREAM_IDLE_MAX_MS,
   VISITOR_MESSAGES_MAX_BYTES,
 } from "./limits.ts";
-import { serveControl } from "./control-socket.ts";
+import { createControlServer } from "./control-socket.ts";
 import { createListeners } from "./https/listeners.ts";
 import { HttpsSettings } from "./https/settings.ts";
 import { HTTP2 } from "./https/https-server.ts";
@@ -269,7 +269,7 @@ function listen(server: Server, host: string | null, port: number): void {
 }
 
 const readEventLoopDelay = watchEventLoopDelay("front_proxy");
-serveControl(settings.FRONT_CONTROL, {
+const control = createControlServer({
   readMetrics: () => [
     ...metrics.toFamilies(connections, settings.FRONT_CONNECTIONS, queue.waitingCount),
     ...readEventLoopDelay(),
@@ -280,6 +280,7 @@ serveControl(settings.FRONT_CONTROL, {
     return connection !== undefined;
   },
 });
+control.listen(settings.FRONT_CONTROL);
 
 setInterval(() => {
   const nowMs = Date.now();

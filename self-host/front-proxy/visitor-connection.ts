@@ -9,6 +9,7 @@ import { CLOSED, HEAD, LAST, QUEUED, RESPONSE, UPGRADED, type Phase } from "./co
 import { HeadBuffer } from "./http1/head-buffer.ts";
 import {
   BODY_PAUSE_MAX_MS,
+  DISCARDED_BODY_MAX_BYTES,
   FIRST_HEAD_MAX_MS,
   HELD_MAX_MS,
   LINGER_MAX_MS,
@@ -38,7 +39,7 @@ import {
 import { createWebSocket, readAcceptance } from "./websockets/accepted-web-socket.ts";
 import type { OpenWebSocket, WebSocketLimits } from "./websockets/open-web-socket.ts";
 import { joinRelay } from "./relay/agent-connection.ts";
-import { connectUpstream, findDestination } from "./upstream.ts";
+import { findDestination, UpstreamConnection } from "./upstream.ts";
 import type { Visitor, VisitorConnectionOptions } from "./visitor-connection-options.ts";
 import { reset } from "../../sockets/splice.ts";
 import { setReceiver } from "../../sockets/socket-reader.ts";
@@ -50,8 +51,7 @@ export class VisitorConnection {
   readonly #head = new HeadBuffer();
   readonly #requestObserver: RequestObserver;
   readonly #response = new ResponseReader();
-  #upstream: Socket | undefined;
-  #destination: Destination = "tunnel";
+  readonly #upstream: UpstreamConnection;
   #phase: Phase = HEAD;
   #heldBytes: Uint8Array | undefined;
   /** The last request, until its response begins. */
@@ -64,6 +64,8 @@ export class VisitorConnection {
   #webSocketLimits: WebSocketLimits | undefined;
   #isUpgrade = false;
   #isLastRequest = false;
+  /** Whether workerd may close the connection after it has answered the last request. */
+  #hasLargeBody = false;
   #requests = 0;
   /** When bytes arrived last, from either side. */
   #activeAtMs = Date.now();
@@ -77,6 +79,11 @@ export class VisitorConnection {
     this.#options = options;
     this.metrics = new OpenConnection(visitor);
     this.#requestObserver = new RequestObserver(options.metrics, options.trace);
+    this.#upstream = new UpstreamConnection(options, {
+      onReceive: (bytes) => this.#receiveResponse(bytes),
+      onWritten: this.#continue,
+      onEnd: () => this.#handleUpstreamEnded(),
+    });
     visitor.on("error", () => undefined);
     visitor.on("end", () => this.#handleVisitorEnd());
     visitor.once("close", () => this.#handleVisitorClosed());
@@ -94,7 +101,7 @@ export class VisitorConnection {
       reset(this.#visitor);
     } else if (phase.kind === "head") {
       const idleMs = nowMs - this.#idleSinceMs;
-      if (idleMs > UPSTREAM_IDLE_MAX_MS) this.#closeUpstream();
+      if (idleMs > UPSTREAM_IDLE_MAX_MS) this.#upstream.close();
       if (this.#requests > 0 && idleMs > this.#options.idleMaxMs) this.#end();
       else if (this.#requests === 0 && idleMs > FIRST_HEAD_MAX_MS) this.#refuse(TOO_SLOW);
     } else if (phase.kind === "queued" && silentMs > QUEUED_MAX_MS) {
@@ -110,7 +117,7 @@ export class VisitorConnection {
 
   /** Whether no response can follow, because workerd has closed its end, and the visitor has everything. */
   get isComplete(): boolean {
-    return this.#upstream === undefined && this.isFlushed;
+    return !this.#upstream.isOpen && this.isFlushed;
   }
 
   get isFlushed(): boolean {
@@ -156,8 +163,8 @@ export class VisitorConnection {
 
   get #canReceive(): boolean {
     if (this.#phase.kind === "joined") return false;
-    const isForwarded = this.#upstream === undefined || this.#upstream.writableLength === 0;
-    return isForwarded && !this.#isStalled && !this.#webSocketLimits?.allowance.isUsedUp;
+    const { isFlushed } = this.#upstream;
+    return isFlushed && !this.#isStalled && !this.#webSocketLimits?.allowance.isUsedUp;
   }
 
   /** Whether the other end of a WebSocket reads nothing. workerd has no bound for the answers to what it sends. */
@@ -199,11 +206,12 @@ export class VisitorConnection {
 
   #forwardHead(head: RequestHead, destination: Destination): void {
     // The first bytes of a new connection are certainly the answer to this request, and not to an earlier one.
-    if (head.isUpgrade || destination !== this.#destination) this.#closeUpstream();
-    this.#destination = destination;
+    if (head.isUpgrade) this.#upstream.close();
+    this.#upstream.select(destination);
     this.#requests += 1;
     this.#isUpgrade = head.isUpgrade;
     this.#isLastRequest = head.isLast && !head.isUpgrade;
+    this.#hasLargeBody = head.body === "chunked" || head.body > DISCARDED_BODY_MAX_BYTES;
     this.#sendHead(head);
     if (head.body === 0) this.#endRequest();
     else this.#phase = { kind: "body", body: new RequestBody(head.body) };
@@ -215,7 +223,7 @@ export class VisitorConnection {
     this.#hasResponseBegun = false;
     this.#repeatable = head.canRepeat && !head.isUpgrade ? head : undefined;
     this.#response.expect(head.method);
-    this.#forward([head.bytes]);
+    this.#upstream.forward([head.bytes]);
   }
 
   #receiveBody(bytes: Uint8Array): Uint8Array {
@@ -226,7 +234,7 @@ export class VisitorConnection {
       else this.#refuse(INVALID_HEADS.malformed);
       return EMPTY;
     }
-    this.#forward(part.forward);
+    this.#upstream.forward(part.forward);
     if (phase.body.isComplete) this.#endRequest();
     return bytes.subarray(part.length);
   }
@@ -235,35 +243,20 @@ export class VisitorConnection {
   #endRequest(): void {
     if (this.#isLastRequest) {
       this.#phase = LAST;
-      this.#upstream?.end();
+      this.#upstream.end();
     } else if (this.#response.isComplete) this.#awaitRequest();
     else this.#phase = RESPONSE;
   }
 
   #awaitRequest(): void {
+    if (this.#hasLargeBody) this.#upstream.release();
     this.#phase = HEAD;
     this.#idleSinceMs = Date.now();
   }
 
-  #forward(pieces: readonly Uint8Array[]): void {
-    const upstream = (this.#upstream ??= this.#connect());
-    upstream.cork();
-    for (const piece of pieces) upstream.write(piece, this.#continue);
-    upstream.uncork();
-  }
-
   // ── From workerd ──
 
-  #connect(): Socket {
-    const receive = (bytes: Uint8Array) => this.#receiveResponse(upstream, bytes);
-    const upstream = connectUpstream(this.#destination, this.#options, receive);
-    upstream.once("end", () => this.#handleUpstreamEnded(upstream));
-    upstream.once("close", () => this.#handleUpstreamEnded(upstream));
-    return upstream;
-  }
-
-  #receiveResponse(upstream: Socket, bytes: Uint8Array): boolean {
-    if (upstream !== this.#upstream) return false;
+  #receiveResponse(bytes: Uint8Array): boolean {
     this.#activeAtMs = Date.now();
     if (this.#webSocket) this.#webSocket.receiveFromServer(bytes, this.#handleResponseWritten);
     else this.#passResponse(bytes);
@@ -277,7 +270,7 @@ export class VisitorConnection {
     // Some bytes were read, so the visitor is not stalled.
     this.#unreadSinceMs = isUnread ? Date.now() : undefined;
     if (isUnread) return;
-    this.#upstream?.resume();
+    this.#upstream.resume();
     if (this.#webSocket) this.#continue();
   };
 
@@ -291,7 +284,8 @@ export class VisitorConnection {
       this.#requestObserver.respond(part.head);
     }
     const isSwitching = this.#isUpgrade && part.head?.status === SWITCHING_PROTOCOLS;
-    if (isSwitching && this.#destination === "relay") this.#joinRelay(part.head!, part.bytes);
+    if (isSwitching && this.#upstream.destination === "relay")
+      this.#joinRelay(part.head!, part.bytes);
     else if (isSwitching) this.#openWebSocket(part.head!, part.bytes);
     else this.#visitor.write(part.bytes, this.#handleResponseWritten);
     if (this.#phase !== RESPONSE || !this.#response.isComplete) return;
@@ -309,7 +303,7 @@ export class VisitorConnection {
       acknowledgementKey: this.#options.connectionKey,
       hasUnsentBytes: () => visitor.writableLength > 0,
       writeToVisitor: (data, onWritten) => void visitor.write(data, onWritten),
-      writeToServer: (pieces) => this.#forward(pieces),
+      writeToServer: (pieces) => this.#upstream.forward(pieces),
       end: () => this.#end(),
       reset: () => reset(visitor),
     });
@@ -322,8 +316,7 @@ export class VisitorConnection {
 
   /** @param bytes the response, and what the relay has sent after it. */
   #joinRelay({ text }: ResponseHead, bytes: Uint8Array): void {
-    const relay = this.#upstream!;
-    this.#upstream = undefined;
+    const relay = this.#upstream.detach();
     this.#phase = { kind: "joined" };
     this.metrics.kind = "program";
     // HTTP/2 has no upgrades.
@@ -331,9 +324,7 @@ export class VisitorConnection {
     joinRelay({ ...ends, head: text, bytes, onWebSocketEnd: () => this.#endVisitor() });
   }
 
-  #handleUpstreamEnded(upstream: Socket): void {
-    if (upstream !== this.#upstream) return;
-    this.#closeUpstream();
+  #handleUpstreamEnded(): void {
     if (this.#phase === CLOSED || this.#phase === QUEUED) return;
     if (this.#hasResponseBegun) return this.#endVisitor();
     // workerd was restarted. Only a used connection can have been idle.
@@ -388,13 +379,8 @@ export class VisitorConnection {
 
   #dropUpstream(): void {
     this.#queued?.end();
-    this.#closeUpstream();
+    this.#upstream.close();
     this.#webSocketLimits?.reservation.clear();
     this.#webSocketLimits?.allowance.end();
-  }
-
-  #closeUpstream(): void {
-    this.#upstream?.destroy();
-    this.#upstream = undefined;
   }
 }

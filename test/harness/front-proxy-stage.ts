@@ -18,7 +18,7 @@ import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { ConnectionEnd } from "./connection-end.ts";
 import { createTemporaryDir } from "./directories.ts";
-import { FrameEnd } from "./formats/http2-frames.ts";
+import { FrameEnd, type StartOptions } from "./formats/http2-frames.ts";
 import { WAIT_OPTIONS } from "./timeouts.ts";
 
 export const CF_BLOB_FIELD = "own: field\r\n";
@@ -27,7 +27,7 @@ export const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 export const UPGRADE =
   "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
 export const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const ACKNOWLEDGEMENT_KEY = "key-of-the-acknowledgements";
+const CONNECTION_KEY = "key-of-the-connection";
 /** All visitors are one source, which may hold half. */
 const MESSAGES_MAX_BYTES = 2_000;
 
@@ -75,7 +75,7 @@ export class FrontProxyStage {
         relay: join(dir, "relay.sock"),
       },
       cfBlobField: CF_BLOB_FIELD,
-      connectionKey: ACKNOWLEDGEMENT_KEY,
+      connectionKey: CONNECTION_KEY,
       apiHosts: new Set([API_HOST]),
       idleMaxMs: IDLE_MAX_MS,
       metrics: new FrontProxyMetrics(),
@@ -186,10 +186,10 @@ export class FrontProxyStage {
   }
 
   /** The same for one whose frames the test writes. */
-  async visitWithFrames(): Promise<FrameEnd> {
+  async visitWithFrames(options?: StartOptions): Promise<FrameEnd> {
     const visitor = new FrameEnd(connect(this.http2Port, "127.0.0.1"));
     this.#visitors.push(visitor);
-    await visitor.start();
+    await visitor.start(options);
     return visitor;
   }
 

@@ -19,6 +19,7 @@ export class StreamConnection extends Duplex {
     super({ readableHighWaterMark: 1, writableHighWaterMark: 1 });
     this.#onIdle = onIdle;
     this.on("error", () => undefined);
+    this.on("resume", () => this.#exchange && this.#becomeIdle(this.#exchange));
   }
 
   /** Whether it will never be used again. */
@@ -50,10 +51,13 @@ export class StreamConnection extends Duplex {
     else this.#becomeIdle(exchange);
   }
 
-  /** The last bytes of the response may still be on their way to the socket of the session. */
+  /**
+   * The last bytes of the response may still be on their way to the socket of the session, and those of the request on their way to
+   * workerd, if it has answered early.
+   */
   #becomeIdle(exchange: StreamExchange): void {
-    const isOver = exchange === this.#exchange && exchange.isComplete && this.writableLength === 0;
-    if (!isOver || this.isEnded) return;
+    if (exchange !== this.#exchange || !exchange.isComplete || this.isEnded) return;
+    if (this.writableLength > 0 || this.readableLength > 0 || this.isPaused()) return;
     exchange.destroy();
     this.#exchange = undefined;
     this.#onIdle();

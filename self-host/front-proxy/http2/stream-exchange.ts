@@ -6,9 +6,9 @@ import { findResponseLength, HEAD_END, readStatus } from "../http1/response-read
 import { formatRequest } from "./request-text.ts";
 import { toInformationalHeaders, toResponseFields } from "./response-head.ts";
 
-const { NGHTTP2_NO_ERROR } = constants;
+const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 /** What a frame that waits costs besides its data, also if that is a single byte. */
-const FRAME_OVERHEAD_BYTES = 256;
+const FRAME_OVERHEAD_BYTES = 512;
 const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 
@@ -35,6 +35,8 @@ export class StreamExchange {
   /** Once the head of the response was sent. */
   #response: BodyReader | undefined;
   #responseLength: BodyLength = 0;
+  /** With which a stream without a response is reset. */
+  #resetCode = NGHTTP2_INTERNAL_ERROR;
 
   /** @param stream nothing was read from it. @param rawHeaders names and values by turns. */
   constructor(
@@ -74,10 +76,11 @@ export class StreamExchange {
     stream.push = (chunk: Buffer | null) => {
       if (chunk === null) this.#handleLastFrame();
       else if (!this.#reserve(chunk.length + FRAME_OVERHEAD_BYTES)) {
+        this.#resetCode = NGHTTP2_ENHANCE_YOUR_CALM;
         this.#closeSoon();
         return false;
       }
-      return push(chunk);
+      return push(chunk && copyIfSmall(chunk));
     };
     stream.pause();
     stream.on("data", (data: Buffer) => {
@@ -180,10 +183,20 @@ export class StreamExchange {
   /** Resets the stream, unless it is closed. */
   destroy(): void {
     const stream = this.#stream;
-    // Only `destroy` with an error resets it: `close` first sends the end of the response, as if it were complete.
+    if (!stream.headersSent) stream.close(this.#resetCode);
+    // Once a response has begun, `close` first sends the end of it, as if it were complete. `destroy` with an error does not, and
+    // always has the code INTERNAL_ERROR.
     stream.destroy(stream.closed ? undefined : new Error("the stream was reset"));
     this.#options.reservation.clear();
   }
+}
+
+/** A frame is part of what was read from the socket at once, which remains in memory as long as any part of it. */
+function copyIfSmall(data: Buffer): Buffer {
+  if (data.length > data.buffer.byteLength / 2) return data;
+  const copy = Buffer.allocUnsafeSlow(data.length);
+  data.copy(copy);
+  return copy;
 }
 
 function formatChunk(data: Buffer): Buffer {

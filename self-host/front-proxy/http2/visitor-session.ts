@@ -38,7 +38,7 @@ export class VisitorSession {
   readonly #socket: Socket;
   readonly #session: ServerHttp2Session;
   readonly #options: VisitorSessionOptions;
-  readonly #connections = new Set<VisitorConnection>();
+  readonly #connections = new Map<StreamConnection, VisitorConnection>();
   /** Those on which another request may be sent. */
   readonly #idle = new Set<StreamConnection>();
   /** Since when there is no request. */
@@ -78,7 +78,7 @@ export class VisitorSession {
 
   /** Called about once a second. */
   checkDeadlines(nowMs: number): void {
-    for (const connection of this.#connections) connection.checkDeadlines(nowMs);
+    for (const connection of this.#connections.values()) connection.checkDeadlines(nowMs);
     if (this.#connections.size > this.#idle.size) this.#checkAnswers(nowMs);
     else this.#checkIdleTime(nowMs);
   }
@@ -138,17 +138,17 @@ export class VisitorSession {
     });
     const connection = this.#options.serve(stream, () => {
       release();
-      this.#connections.delete(connection);
+      this.#connections.delete(stream);
       // An idle one that ends does not prolong the time of the session.
       if (!this.#idle.delete(stream)) this.#idleSinceMs = Date.now();
     });
-    this.#connections.add(connection);
+    this.#connections.set(stream, connection);
     return stream;
   }
 
   #handleClosed(): void {
     this.#session.destroy();
-    for (const connection of this.#idle) connection.destroy();
+    for (const stream of this.#connections.keys()) stream.destroy();
     this.#options.onClose();
   }
 }

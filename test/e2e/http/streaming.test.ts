@@ -11,7 +11,9 @@ import {
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { dial, getFraming, MessageReader } from "../../harness/tunnel/raw-http.ts";
+import { mintToken } from "../../harness/server/api.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
+import { runAgent } from "../../harness/tunnel/agent.ts";
 
 let stack: Stack;
 let handle: (request: IncomingMessage, response: ServerResponse) => void;
@@ -29,10 +31,10 @@ afterAll(async () => {
 });
 
 /** Opens a visitor's connection and sends the head of a request. */
-async function openVisitor(head = "GET / HTTP/1.1", lines: string[] = []) {
+async function openVisitor(head = "GET / HTTP/1.1", lines: string[] = [], subdomain = "streaming") {
   const socket = await dial(stack.server.port);
   socket.on("error", () => undefined);
-  const host = `Host: streaming.localhost:${stack.server.port}`;
+  const host = `Host: ${subdomain}.localhost:${stack.server.port}`;
   socket.write([head, host, ...lines, "", ""].join("\r\n"));
   const reader = new MessageReader(socket);
   return {
@@ -239,6 +241,32 @@ describe("the other end is notified of the loss of", () => {
     const { piece } = await answer();
     expect(await piece()).toBe("half");
     response.destroy();
+    await expect(piece()).rejects.toThrow();
+    socket.destroy();
+  });
+
+  test("the agent, which was killed, after the first bytes of a response without a length", async () => {
+    const { wireBytes } = await mintToken(stack.owner);
+    const { port } = site.address() as AddressInfo;
+    const options = [
+      "--server",
+      stack.server.url,
+      "--token-file",
+      "TOKEN",
+      "--subdomain",
+      "killed",
+    ];
+    await using agent = await runAgent(["http", String(port), "--json", ...options], {
+      token: Buffer.from(wireBytes, "base64"),
+    });
+    await agent.event("ready");
+    const pendingRequest = nextRequest();
+    const { answer, socket } = await openVisitor(undefined, [], "killed");
+    const { response } = await pendingRequest;
+    response.write("half");
+    const { piece } = await answer();
+    expect(await piece()).toBe("half");
+    agent.child.kill("SIGKILL");
     await expect(piece()).rejects.toThrow();
     socket.destroy();
   });

@@ -13,6 +13,8 @@ export const TYPE = {
   goaway: 7,
   windowUpdate: 8,
   continuation: 9,
+  /** Which everyone ignores (RFC 9113 §5.5). */
+  unknown: 0x20,
 } as const;
 export const END_STREAM = 0x1;
 export const ACK = 0x1;
@@ -74,6 +76,11 @@ function formatString(text: string): Buffer {
   return Buffer.concat([Buffer.from([...length, rest]), bytes]);
 }
 
+export interface StartOptions {
+  /** Whether the settings of the other end take effect. Default: yes. */
+  acknowledges?: boolean;
+}
+
 export class FrameEnd {
   readonly frames: Frame[] = [];
   isClosed = false;
@@ -87,12 +94,12 @@ export class FrameEnd {
     socket.on("error", () => undefined);
   }
 
-  /** Sends the preface and the settings. @param settings the payload. */
-  async start(settings?: Uint8Array): Promise<void> {
+  /** Sends the preface and the settings. */
+  async start({ acknowledges = true }: StartOptions = {}): Promise<void> {
     this.socket.write(PREFACE);
-    this.send(TYPE.settings, 0, 0, settings);
+    this.send(TYPE.settings, 0, 0);
     await this.waitFor(({ type, flags }) => type === TYPE.settings && flags === ACK);
-    this.send(TYPE.settings, ACK, 0);
+    if (acknowledges) this.send(TYPE.settings, ACK, 0);
   }
 
   send(type: number, flags: number, stream: number, payload?: Uint8Array): void {
@@ -115,6 +122,14 @@ export class FrameEnd {
     const frame = this.frames.find(isWanted);
     if (!frame) throw new Error("the connection was closed");
     return frame;
+  }
+
+  /** Resolves when everything that was sent was read. */
+  async ping(): Promise<void> {
+    const isAnswer = ({ type, flags }: Frame) => type === TYPE.ping && flags === ACK;
+    const answers = this.frames.filter(isAnswer).length;
+    this.send(TYPE.ping, 0, 0, Buffer.alloc(8));
+    await this.waitFor(() => this.frames.filter(isAnswer).length > answers);
   }
 
   /** @returns the error code with which a stream was reset, or, for stream 0, the session was closed. */

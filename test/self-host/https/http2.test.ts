@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import {
   connect,
+  constants,
   type ClientHttp2Session,
   type ClientHttp2Stream,
   type IncomingHttpHeaders,
@@ -119,6 +120,16 @@ test("one session serves several tunnels and the API, as browsers use it for all
     200,
     expect.stringMatching(/^max-age/),
   ]);
+});
+
+test("a response without a length that breaks off is reset", async () => {
+  await openSession();
+  respond = (_, response) => void response.write("half");
+  const stream = request();
+  await once(stream, "data");
+  received[0]!.socket.destroy();
+  await vi.waitUntil(() => stream.destroyed, WAIT_OPTIONS);
+  expect(stream.rstCode).toBe(constants.NGHTTP2_INTERNAL_ERROR);
 });
 
 test("an event arrives at once, and a visitor who cancels its request ends it at the local server", async () => {

@@ -9,7 +9,11 @@ import type {
 import { constants } from "node:http2";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { HEAD_MAX_BYTES } from "../../../../../self-host/front-proxy/http1/request-head.ts";
-import { SESSION_WINDOW_BYTES } from "../../../../../self-host/front-proxy/http2/session-options.ts";
+import {
+  createSessionOptions,
+  SESSION_WINDOW_BYTES,
+} from "../../../../../self-host/front-proxy/http2/session-options.ts";
+import { UNREAD_BODIES_MAX_BYTES } from "../../../../../self-host/front-proxy/limits.ts";
 import type { ConnectionEnd } from "../../../../harness/connection-end.ts";
 import {
   API_HOST,
@@ -246,4 +250,9 @@ test("uploads have a window for long paths, all of a session together too", asyn
   const session = await stage.visitWithHttp2();
   await vi.waitUntil(() => session.state.remoteWindowSize === SESSION_WINDOW_BYTES, WAIT_OPTIONS);
   expect(session.remoteSettings.initialWindowSize).toBe(512 * 1024);
+});
+
+test("the bodies of all requests that a session may have find room while they wait", () => {
+  const { maxConcurrentStreams, initialWindowSize } = createSessionOptions(Infinity).settings!;
+  expect(maxConcurrentStreams! * initialWindowSize!).toBeLessThan(UNREAD_BODIES_MAX_BYTES / 2);
 });
