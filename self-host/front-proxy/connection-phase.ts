@@ -7,6 +7,8 @@ export type Phase =
   /** The head is complete and waits for its turn. What follows it waits too. */
   | { kind: "queued" }
   | { kind: "body"; body: RequestBody }
+  /** The request has its response, and the rest of its body is dropped. Another request may follow it. */
+  | { kind: "body"; body: RequestBody; untilMs: number }
   /** The request is complete. What follows it waits until its response has ended, or the server accepts another protocol. */
   | { kind: "response" }
   /** The request is complete, and no other follows it. What the visitor still sends is dropped. */

@@ -10,7 +10,11 @@ import type { OpenWebSocket, WebSocketLimits } from "./websockets/open-web-socke
 
 /** A socket, or a connection of a session of HTTP/2 in its place. */
 export type Visitor = Duplex &
-  Pick<Socket, "bytesRead" | "bytesWritten"> & { resetAndDestroy(): unknown };
+  Pick<Socket, "bytesRead" | "bytesWritten"> & {
+    resetAndDestroy(): unknown;
+    /** Whether the visitor is told that the rest of a request is not wanted once it has its response (RFC 9113 §8.1). */
+    canStopRequests?: boolean;
+  };
 
 export interface VisitorConnectionOptions extends Upstreams {
   /** The line of `CF_BLOB_HEADER`, with its line break. */

@@ -110,7 +110,7 @@ export class VisitorConnection {
       this.#refuse(TOO_SLOW);
     } else if (phase.kind === "response" && this.#heldBytes && silentMs > HELD_MAX_MS) {
       reset(this.#visitor);
-    } else if (phase.kind === "lingering" && this.isFlushed) {
+    } else if ("untilMs" in phase && this.isFlushed) {
       if (nowMs > phase.untilMs || silentMs > LINGER_PAUSE_MAX_MS) this.#visitor.destroy();
     }
   }
@@ -234,7 +234,7 @@ export class VisitorConnection {
       else this.#refuse(INVALID_HEADS.malformed);
       return EMPTY;
     }
-    this.#upstream.forward(part.forward);
+    if (!("untilMs" in phase)) this.#upstream.forward(part.forward);
     if (phase.body.isComplete) this.#endRequest();
     return bytes.subarray(part.length);
   }
@@ -326,7 +326,11 @@ export class VisitorConnection {
 
   #handleUpstreamEnded(): void {
     if (this.#phase === CLOSED || this.#phase === QUEUED) return;
-    if (this.#hasResponseBegun) return this.#endVisitor();
+    if (this.#hasResponseBegun) {
+      if (this.#phase.kind !== "body" || !this.#mayRequestFollow) return this.#endVisitor();
+      this.#phase = { ...this.#phase, untilMs: Date.now() + LINGER_MAX_MS };
+      return this.#continue();
+    }
     // workerd was restarted. Only a used connection can have been idle.
     if (this.#repeatable && this.#requests > 1) {
       this.#sendHead(this.#repeatable);
@@ -336,6 +340,11 @@ export class VisitorConnection {
       return;
     }
     this.#refuse(UNAVAILABLE);
+  }
+
+  /** Whether the visitor, who has the whole response and still sends the body, may send another request after it. */
+  get #mayRequestFollow(): boolean {
+    return this.#response.isComplete && !this.#isLastRequest && !this.#visitor.canStopRequests;
   }
 
   // ── The end ──

@@ -8,6 +8,7 @@ import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts"
 import { StreamExchange } from "./stream-exchange.ts";
 
 export class StreamConnection extends Duplex {
+  readonly canStopRequests = true;
   bytesRead = 0;
   bytesWritten = 0;
   readonly #onIdle: () => void;

@@ -4,6 +4,7 @@ import {
   BODY_PAUSE_MAX_MS,
   FIRST_HEAD_MAX_MS,
   HELD_MAX_MS,
+  LINGER_PAUSE_MAX_MS,
   UNREAD_MAX_MS,
 } from "../../../../self-host/front-proxy/limits.ts";
 import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/http1/request-head.ts";
@@ -182,6 +183,35 @@ describe("a visitor", () => {
     await visitor.waitFor(answer);
     visitor.socket.end();
     await vi.waitUntil(() => visitor.isClosed, WAIT_OPTIONS);
+  });
+
+  /** A visitor who got the whole response to an upload of which the server has read a part, and has closed its connection. */
+  async function answerEarly(bytes: number): Promise<ConnectionEnd> {
+    const visitor = await stage.visit();
+    visitor.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\nb`);
+    const origin = await stage.server();
+    await origin.waitFor("\r\n\r\nb");
+    origin.socket.end(OK);
+    await vi.waitUntil(() => origin.hasEnded, WAIT_OPTIONS);
+    await visitor.waitFor(OK);
+    return visitor;
+  }
+
+  test("that got an early answer may send the rest of its upload, which is dropped, and the next request", async () => {
+    const visitor = await answerEarly(20_000_000);
+    visitor.send("b".repeat(19_999_999) + GET);
+    const next = await stage.server(1);
+    await next.waitFor(`GET / HTTP/1.1\r\n${CF_BLOB_FIELD}`);
+    expect(next.received).not.toContain("b");
+    next.send(OK);
+    await visitor.waitFor(OK + OK);
+  });
+
+  test("that got an early answer and does not go on with its upload is disconnected", async () => {
+    const visitor = await answerEarly(3);
+    expect(visitor.hasEnded).toBe(false);
+    stage.passTime(LINGER_PAUSE_MAX_MS + 1);
+    await vi.waitUntil(() => visitor.hasEnded, WAIT_OPTIONS);
   });
 
   test("sends a request again that crossed the server's close of an idle connection", async () => {
