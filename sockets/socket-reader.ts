@@ -59,7 +59,7 @@ class SocketReader {
     this.#isHeld = !shouldContinue || receive !== this.receive;
     // The socket got a new receiver meanwhile, which decides whether the socket reads on.
     if (receive !== this.receive) return true;
-    // Also while `receive` holds the bytes: a write to TLS always ends in a later turn.
+    // It grows even while `receive` holds the bytes: a write to TLS always ends in a later turn, so they are held each time.
     if (length === buffer.length && length < BUFFER_MAX_BYTES) this.#resize(length * 4);
     return shouldContinue;
   }
@@ -87,16 +87,16 @@ export function connectSocket(options: IpcNetConnectOpts | TcpNetConnectOpts): S
 }
 
 /**
- * Like `tls.connect`, paused, for `setReceiver`. It is read in the usual way: Node.js decrypts all records that have arrived
- * into the same buffer one after the other, also after `onread` has stopped reading.
+ * Like `tls.connect`, paused, for `setReceiver`. It is read in the usual way, without `onread`: Node.js would decrypt all
+ * records that have arrived into the same buffer, one after the other, even if `onread` has stopped reading.
  */
 export function connectTlsSocket(options: ConnectionOptions & { allowHalfOpen: true }): Socket {
   return connectTls(options).pause();
 }
 
 /**
- * The same for a socket that a server accepted: returns a new, paused Socket for its connection; the old one must not be
- * used any more. Node.js has no public API for this, so if the handle has an unexpected shape (or belongs to TLS), the
+ * The same for a socket that a server accepted: returns a new, paused Socket for its connection; the old one must no longer
+ * be used. Node.js has no public API for this, so if the handle has an unexpected shape (or belongs to TLS), the
  * socket itself is returned and is read in the usual way.
  */
 export function adoptSocket(socket: Socket): Socket {

@@ -48,7 +48,10 @@ export const LINGER_PAUSE_MAX_MS = 3_000;
 export const INCOMPLETE_HEADS_MAX_BYTES = 16 * 1024 * 1024;
 /** Heads of requests that wait for their turn. One source may hold half. */
 export const QUEUED_HEADS_MAX_BYTES = 16 * 1024 * 1024;
-/** Bodies of HTTP/2 requests that wait to be forwarded. One source may hold half: more than all requests of a session can send. */
+/**
+ * Bodies of HTTP/2 requests that wait to be forwarded. One source may hold half, which is more than all requests of a session
+ * can send.
+ */
 export const UNREAD_BODIES_MAX_BYTES = 128 * 1024 * 1024;
 /** How long a request may wait for its turn. */
 export const QUEUED_MAX_MS = 10_000;
@@ -56,7 +59,7 @@ export const QUEUED_MAX_MS = 10_000;
 export const VISITOR_MESSAGES_MAX_BYTES = 2 * WEBSOCKET_MESSAGE_MAX_BYTES;
 /** Incomplete WebSocket messages of agents and other programs. Those of an agent have at most 1 MiB. */
 export const PROGRAM_MESSAGES_MAX_BYTES = 128 * 1024 * 1024;
-/** workerd stores tens of bytes for each frame of an incomplete message, also for an empty one. */
+/** workerd stores tens of bytes for each frame of an incomplete message, even if the frame is empty. */
 export const FRAME_MIN_BYTES = 64;
 /** Frames that go on to workerd of all WebSockets of one source. Agents collect theirs to messages, and need fewer. */
 export const FRAMES_PER_SECOND = 6_400;

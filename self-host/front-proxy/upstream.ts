@@ -24,7 +24,7 @@ export function findDestination(
 export interface UpstreamEvents {
   /** Called with the bytes that arrive. @returns whether more may be read; if not, `resume` goes on. */
   onReceive: (bytes: Uint8Array) => boolean;
-  /** Called when the forwarded bytes have left, or need not leave any more. */
+  /** Called when the forwarded bytes were sent, or no longer need to be. */
   onWritten: () => void;
   /** The other end has closed the connection, or it failed. It is opened again for the next bytes. */
   onEnd: () => void;
@@ -71,7 +71,7 @@ export class UpstreamConnection {
     socket.uncork();
   }
 
-  /** Reads on. The bytes that `onReceive` has got are not needed any more. */
+  /** Reads on. The bytes that were passed to `onReceive` are no longer needed. */
   resume(): void {
     this.#socket?.resume();
     this.#released?.resume();
@@ -107,7 +107,7 @@ export class UpstreamConnection {
   #connect(): Socket {
     const { upstreamPaths } = this.#upstreams;
     const socket = connectSocket({ path: upstreamPaths[this.#destination]!, allowHalfOpen: true });
-    // The relay ends a connection with a visitor that is gone, also while the agent is still sending.
+    // The relay ends a connection whose visitor is gone, even while the agent is still sending.
     if (this.#destination !== "relay") readAfterFailedWrites(socket, Infinity);
     const handleEnd = (): void => {
       const isReleased = socket === this.#released;

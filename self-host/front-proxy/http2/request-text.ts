@@ -1,6 +1,9 @@
 /** The head of an HTTP/2 request as that of an HTTP/1.1 request, which is then checked like any other. */
 
-/** Of one connection, so that they have no meaning for the next one (RFC 9113 §8.2.2), and the framing is another one. */
+/**
+ * Fields that describe one connection (RFC 9113 §8.2.2). They have no meaning for the next connection, which also frames its
+ * messages differently.
+ */
 const CONNECTION_FIELDS = new Set([
   "connection",
   "keep-alive",
@@ -23,7 +26,8 @@ export interface RequestText {
 }
 
 /**
- * @param rawHeaders names and values by turns. Names are in lower case, and values contain no line break: nghttp2 accepts no others.
+ * @param rawHeaders each name followed by its value. Names are in lower case, and values contain no line break: nghttp2
+ * accepts no others.
  * @param hasBody whether the stream goes on after its head.
  */
 export function formatRequest(rawHeaders: readonly string[], hasBody: boolean): RequestText {

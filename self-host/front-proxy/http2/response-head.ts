@@ -4,7 +4,10 @@ import { isConnectionField } from "./request-text.ts";
 
 const FIELD = /\r\n([^:\r]+):[\t ]*([^\r]*)/g;
 
-/** @param text one character for each byte. @returns the status, and names and values by turns, as `respond` takes them. */
+/**
+ * @param text one character for each byte.
+ * @returns the fields as `respond` takes them: each name followed by its value, and the status first.
+ */
 export function toResponseFields(status: number, text: string): string[] {
   const fields = [":status", String(status)];
   for (const [, name, value] of text.matchAll(FIELD)) {

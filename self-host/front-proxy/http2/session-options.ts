@@ -12,12 +12,12 @@ const FIELDS_MAX = 2 * HEAD_MAX_FIELDS;
 const FIELD_OVERHEAD_BYTES = 32;
 /** The bytes of a request's body that may be on their way, or wait here: 10 MB/s over a path of 50 ms. */
 const WINDOW_BYTES = 512 * 1024;
-/** Those of all requests of a session that may be on their way. By default it is 64 KiB: 1.3 MB/s over that path. */
+/** The same for all requests of a session together. The default is 64 KiB: 1.3 MB/s over that path. */
 export const SESSION_WINDOW_BYTES = 8 * WINDOW_BYTES;
-/** Of the pieces of responses that are being sent, and of nghttp2 itself. */
+/** Bounds the memory for the pieces of responses that are being sent, and for nghttp2 itself. */
 const SESSION_MEMORY_MAX_MB = 16;
 
-/** @param connectionsMax of one source. */
+/** @param connectionsMax how many connections one source may have. */
 export function createSessionOptions(connectionsMax: number): ServerSessionOptions {
   return {
     settings: {

@@ -7,7 +7,7 @@ import { formatRequest } from "./request-text.ts";
 import { toInformationalHeaders, toResponseFields } from "./response-head.ts";
 
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
-/** What a frame that waits costs besides its data, also if that is a single byte. */
+/** What a waiting frame costs in addition to its data, which may be a single byte. */
 const FRAME_OVERHEAD_BYTES = 512;
 const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
@@ -38,7 +38,7 @@ export class StreamExchange {
   /** With which a stream without a response is reset. */
   #resetCode = NGHTTP2_INTERNAL_ERROR;
 
-  /** @param stream nothing was read from it. @param rawHeaders names and values by turns. */
+  /** @param stream nothing was read from it. @param rawHeaders each name followed by its value. */
   constructor(
     stream: ServerHttp2Stream,
     rawHeaders: readonly string[],

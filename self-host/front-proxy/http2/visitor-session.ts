@@ -1,6 +1,6 @@
 /**
- * A connection of a visitor with HTTP/2. Its requests are sent on connections of HTTP/1.1 in memory, of which each further one counts as
- * a connection of the visitor, because it also has one to workerd.
+ * A connection of a visitor with HTTP/2. Its requests are sent on connections of HTTP/1.1 in memory. Each of these but the
+ * first counts as a further connection of the visitor, because it has a connection to workerd.
  */
 import {
   performServerHandshake,
@@ -84,8 +84,8 @@ export class VisitorSession {
   }
 
   /**
-   * After an error of the visitor, nghttp2 neither reads nor sends any more, so that it would never be known that the visitor has
-   * left. A ping is then not answered.
+   * After an error of the visitor, nghttp2 stops reading and sending, so it would never be noticed that the visitor has left.
+   * A ping is then not answered, which ends the session.
    */
   #checkAnswers(nowMs: number): void {
     if (this.#unansweredSinceMs !== undefined) {

@@ -50,7 +50,7 @@ async function readFileOfSetting(setting: string, path: string): Promise<string>
 /** How often the files are read. */
 const READ_INTERVAL_MS = MINUTE_MS;
 
-/** Reads the files again and again. Files that can't be used are reported once, and the last usable pair stays in use. */
+/** Reads the files at intervals. Files that can't be used are reported once, and the last usable pair stays in use. */
 export class CertificateFiles {
   readonly #paths: CertificatePaths;
   keyPair: KeyPair;

@@ -1,4 +1,4 @@
-/** HTTPS connections: TLS ends here. What a connection carries is served like that of a plain one. */
+/** HTTPS connections: TLS ends here, and the decrypted connection is served like a plain one. */
 import { constants } from "node:crypto";
 import { createServer as createTcpServer, type Server, type Socket } from "node:net";
 import {
@@ -13,7 +13,10 @@ import { HandshakePace } from "./handshake-pace.ts";
 
 /** How long a handshake may take. It may have to wait until a certificate is issued, which takes some seconds. */
 const HANDSHAKE_MAX_MS = 20_000;
-/** Of all contexts: a client may not repeat the handshake (RFC 9113 section 9.2.1), which Node.js reports and does not end. */
+/**
+ * The options of all contexts. A client may not repeat the handshake (RFC 9113 section 9.2.1): Node.js reports that, but does
+ * not end the connection.
+ */
 const CONTEXT_OPTIONS = {
   minVersion: "TLSv1.2",
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
@@ -23,7 +26,7 @@ const CONTEXT_OPTIONS = {
 export const HTTP2 = "h2";
 
 export interface HttpsServerOptions {
-  /** For connections for which `findContext` finds none, also those that name no host; undefined: these fail. */
+  /** For connections that name no host, or one for which `findContext` finds none; undefined: these fail. */
   keyPair: KeyPair | undefined;
   /** Finds a certificate for a host. undefined: there is only that of `keyPair`. */
   findContext: ((serverName: string) => Promise<SecureContext | undefined>) | undefined;
@@ -31,7 +34,7 @@ export interface HttpsServerOptions {
   admit: (connection: Socket) => (() => void) | undefined;
   /** Serves a connection after its handshake. */
   serve: (visitor: TLSSocket) => void;
-  /** Of the sockets, as for `net.createServer`. */
+  /** Options for the sockets, as for `net.createServer`. */
   socketOptions: object;
   handshakePace?: HandshakePace;
 }
@@ -57,7 +60,7 @@ export class HttpsServer {
     socketOptions,
     handshakePace = new HandshakePace(),
   }: HttpsServerOptions) {
-    // A client that ends its side has left, also before the handshake.
+    // A client that ends its side has left, before its handshake as well as later.
     const options = { ...socketOptions, allowHalfOpen: false };
     const SNICallback: TlsOptions["SNICallback"] =
       findContext &&

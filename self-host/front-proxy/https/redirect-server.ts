@@ -1,6 +1,6 @@
 /**
- * Plain HTTP beside HTTPS: each request is redirected to the same address with https, except those by which a certificate authority
- * verifies that a host is of this server.
+ * Plain HTTP beside HTTPS: each request is redirected to the same address with https, except those by which a certificate
+ * authority verifies that a host belongs to this server.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";

@@ -16,11 +16,11 @@ const LOOK_UPS_MAX = 16;
 const ORDERS_MAX = 4;
 /** A name that is not of this server is not looked up again for this long. */
 const UNKNOWN_MS = 10_000;
-/** After an order has failed. Let's Encrypt allows five failed attempts an hour for a name. */
+/** How long a name waits after its order has failed. Let's Encrypt allows five failed attempts an hour for a name. */
 const FAILED_MS = 15 * MINUTE_MS;
 /** How often certificates that expire soon are renewed, and those that are missing are ordered. */
 const CHECK_INTERVAL_MS = 15 * MINUTE_MS;
-/** Renewed when this part of its time is left. */
+/** A certificate is renewed when this part of its time is left. */
 const RENEWED_PART = 1 / 3;
 const NAME = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*$/;
 
@@ -71,7 +71,7 @@ export class AcmeCertificates {
     return (await this.#prepareOnce(name))?.context;
   }
 
-  /** Now, and then again and again. @param names get a certificate before anyone connects. */
+  /** Orders and renews certificates, now and at intervals. @param names get a certificate before anyone connects. */
   start(names: readonly string[]): void {
     const check = () =>
       void this.#check(names).catch((error: unknown) =>
@@ -86,7 +86,7 @@ export class AcmeCertificates {
     await this.renewAll();
   }
 
-  /** One after the other. */
+  /** Renews the stored certificates that expire soon, one after the other. */
   async renewAll(): Promise<void> {
     for (const name of await this.#options.store.listNames()) {
       const stored = await this.#readStored(name);

@@ -4,7 +4,7 @@
 export interface OrderRequest {
   /** The host name that the certificate is for. */
   name: string;
-  /** Of the certificate authority. */
+  /** Where the certificate authority lists the URLs of its API (RFC 8555 §7.1.1). */
   directoryUrl: string;
   /** For the authority's mails to the operator; null: none. */
   email: string | null;

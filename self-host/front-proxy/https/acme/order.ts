@@ -6,7 +6,7 @@ import { Client, crypto } from "acme-client";
 import { getErrorMessage } from "../../../../shared/error-message.ts";
 import type { OrderEvent, OrderRequest } from "./messages.ts";
 
-/** Of an authority that verifies a host: most are done within a second or two. */
+/** How often the authority is asked whether it has verified the host: most take a second or two. */
 const POLLING = { backoffMin: 1_000, backoffMax: 4_000, backoffAttempts: 30 };
 
 process.once("message", (request) => void run(request as OrderRequest));
