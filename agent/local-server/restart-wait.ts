@@ -48,16 +48,18 @@ export class RestartWait {
 
   /**
    * @param attempt is repeated while the server restarts. @param done called once, unless the wait is canceled.
-   * @returns a function that cancels the wait, but not an attempt that has begun.
+   * @returns a function that cancels the wait. An attempt that has begun still calls `done`, and is not repeated.
    */
   connect<Connection>(attempt: Attempt<Connection>, done: Done<Connection>): () => void {
     const endsAtMs = performance.now() + RESTART_MAX_MS;
+    let isCanceled = false;
     const connection: WaitingConnection = {
       attempt: () =>
         attempt((...result) => {
           const [error] = result;
           if (error === null) this.reportAccepted();
-          else if (this.#shouldWait(error, endsAtMs)) return void this.#waiting.add(connection);
+          else if (!isCanceled && this.#shouldWait(error, endsAtMs))
+            return void this.#waiting.add(connection);
           done(...result);
         }),
       fail: (error) => done(error, null),
@@ -65,7 +67,10 @@ export class RestartWait {
     // One of those that wait tries for all.
     if (this.#state === "waiting") this.#waiting.add(connection);
     else connection.attempt();
-    return () => void this.#waiting.delete(connection);
+    return () => {
+      isCanceled = true;
+      this.#waiting.delete(connection);
+    };
   }
 
   /** The local server has accepted a connection. */

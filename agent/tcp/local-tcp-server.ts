@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
 import { connectSocket } from "../../sockets/socket-reader.ts";
+import { reset } from "../../sockets/splice.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { RestartWait, type Done } from "../local-server/restart-wait.ts";
 import { describeNotListening, describeOriginError } from "../origin/origin-error.ts";
@@ -38,14 +39,20 @@ export class LocalTcpServer {
    */
   connect(done: (...result: [null, Socket] | [LocalFailure, null]) => void): () => void {
     let socket: Socket | undefined;
+    let isCanceled = false;
     const cancelWait = this.#restart.connect<Socket>(
       (attempted) => void (socket = tryToConnect(this.target, attempted)),
-      (...[error, connected]) =>
-        error ? done(toFailure(error, this.target), null) : done(null, connected),
+      (...[error, connected]) => {
+        if (isCanceled) return;
+        if (error) done(toFailure(error, this.target), null);
+        else done(null, connected);
+      },
     );
     return () => {
+      isCanceled = true;
       cancelWait();
-      socket?.destroy();
+      // The local server may have accepted the connection, which this process has not noticed yet.
+      if (socket) reset(socket);
     };
   }
 
@@ -66,7 +73,7 @@ export class LocalTcpServer {
   }
 }
 
-/** @returns the socket, which may be destroyed to cancel; `done` is not called then. */
+/** @returns the socket, which may be reset to cancel. */
 function tryToConnect(target: TcpTarget, done: Done<Socket>): Socket {
   const { host, port, socketPath } = target;
   const options = {

@@ -254,14 +254,14 @@ describe("the other end is notified of the loss of", () => {
       "--token-file",
       "TOKEN",
       "--subdomain",
-      "killed",
+      "killed-streaming",
     ];
     await using agent = await runAgent(["http", String(port), "--json", ...options], {
       token: Buffer.from(wireBytes, "base64"),
     });
     await agent.event("ready");
     const pendingRequest = nextRequest();
-    const { answer, socket } = await openVisitor(undefined, [], "killed");
+    const { answer, socket } = await openVisitor(undefined, [], "killed-streaming");
     const { response } = await pendingRequest;
     response.write("half");
     const { piece } = await answer();

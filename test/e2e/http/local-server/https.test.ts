@@ -33,18 +33,18 @@ function openSocket(subdomain: string): WebSocket {
 }
 
 test("gets requests and WebSockets when its certificate is accepted", async () => {
-  await stack.expose({ origin, subdomain: "accepted", insecureUpstream: true });
-  expect((await stack.visit("accepted")).body.toString()).toBe("secure");
-  const socket = openSocket("accepted");
+  await stack.expose({ origin, subdomain: "local-https", insecureUpstream: true });
+  expect((await stack.visit("local-https")).body.toString()).toBe("secure");
+  const socket = openSocket("local-https");
   expect(String((await once(socket, "message"))[0])).toBe("/room");
   socket.terminate();
 });
 
 test("gets neither when its certificate is not trusted", async () => {
-  const tunnel = await stack.expose({ origin, subdomain: "untrusted" });
+  const tunnel = await stack.expose({ origin, subdomain: "local-https-untrusted" });
   for (const visit of [
-    () => stack.visit("untrusted"),
-    () => once(openSocket("untrusted"), "open"),
+    () => stack.visit("local-https-untrusted"),
+    () => once(openSocket("local-https-untrusted"), "open"),
   ]) {
     const reported = once(tunnel.events, "request");
     await visit().catch(() => undefined);

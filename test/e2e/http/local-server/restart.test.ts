@@ -62,18 +62,18 @@ function openSocket(subdomain: string): WebSocket {
 }
 
 test("visitors wait for it, and each is served once", async () => {
-  const { tunnel, changes } = await exposeServed("restart");
+  const { tunnel, changes } = await exposeServed("restart-waits");
   await stopServer();
   const isRefused = once(tunnel.events, "localServer");
   const body = "x".repeat(2 * STREAM_WINDOW_BYTES);
   const length = `Content-Length: ${body.length}\r\n`;
   const post = exchange(
     stack.server.port,
-    `POST /post HTTP/1.1\r\n${length}Host: restart.localhost:${stack.server.port}\r\n\r\n${body}`,
+    `POST /post HTTP/1.1\r\n${length}Host: restart-waits.localhost:${stack.server.port}\r\n\r\n${body}`,
   );
   await isRefused;
-  const visits = [post, stack.visit("restart", "/get")];
-  const socket = openSocket("restart");
+  const visits = [post, stack.visit("restart-waits", "/get")];
+  const socket = openSocket("restart-waits");
   const message = once(socket, "message");
   await startServer();
   const bodies = (await Promise.all(visits)).map((answer) => answer.body.toString());
@@ -85,22 +85,22 @@ test("visitors wait for it, and each is served once", async () => {
 });
 
 test("after three seconds they get 502, and the next ones at once, until it is back", async () => {
-  const { changes } = await exposeServed("stopped");
+  const { changes } = await exposeServed("restart-stopped");
   await stopServer();
-  expect((await stack.visit("stopped")).status).toBe(502);
-  expect((await stack.visit("stopped")).status).toBe(502);
+  expect((await stack.visit("restart-stopped")).status).toBe(502);
+  expect((await stack.visit("restart-stopped")).status).toBe(502);
   expect(changes).toEqual([false]);
   await startServer();
-  expect((await stack.visit("stopped")).status).toBe(200);
+  expect((await stack.visit("restart-stopped")).status).toBe(200);
   expect(changes).toEqual([false, true]);
 });
 
 test("a visitor who leaves waits no longer", async () => {
-  const { tunnel } = await exposeServed("left");
+  const { tunnel } = await exposeServed("restart-left");
   await stopServer();
   const isRefused = once(tunnel.events, "localServer");
   const reported = once(tunnel.events, "request");
-  const socket = openSocket("left");
+  const socket = openSocket("restart-left");
   await isRefused;
   socket.terminate();
   const [report] = (await reported) as [RequestReport];
@@ -108,11 +108,11 @@ test("a visitor who leaves waits no longer", async () => {
 });
 
 test("the end of the tunnel does not wait for it", async () => {
-  const { tunnel, changes } = await exposeServed("ended");
+  const { tunnel, changes } = await exposeServed("restart-ended");
   await stopServer();
   const isRefused = once(tunnel.events, "localServer");
   const reported = once(tunnel.events, "request");
-  const visit = stack.visit("ended");
+  const visit = stack.visit("restart-ended");
   await isRefused;
   const closed = tunnel.close();
   // Only the end of the wait can have failed the request, because the server is back.
@@ -125,8 +125,8 @@ test("the end of the tunnel does not wait for it", async () => {
 });
 
 test("an agent of a pool does not wait, because another one may serve the visitor", async () => {
-  const { changes } = await exposeServed("shared", { pool: true });
+  const { changes } = await exposeServed("restart-shared", { pool: true });
   await stopServer();
-  expect((await stack.visit("shared")).status).toBe(502);
+  expect((await stack.visit("restart-shared")).status).toBe(502);
   expect(changes).toEqual([]);
 });

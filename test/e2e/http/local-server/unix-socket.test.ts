@@ -42,9 +42,9 @@ async function close(server: Server): Promise<void> {
 test("gets requests and WebSockets with the public host name", async () => {
   const path = join(directory, "site.sock");
   const server = await listen(path);
-  await stack.expose({ origin: `unix:${path}`, subdomain: "site" });
-  const host = `site.localhost:${stack.server.port}`;
-  const { body } = await stack.visit("site");
+  await stack.expose({ origin: `unix:${path}`, subdomain: "socket-site" });
+  const host = `socket-site.localhost:${stack.server.port}`;
+  const { body } = await stack.visit("socket-site");
   expect(body.toString()).toBe(host);
   const socket = new WebSocket(`ws://127.0.0.1:${stack.server.port}/room`, { headers: { host } });
   expect(String((await once(socket, "message"))[0])).toBe("/room");
@@ -55,29 +55,33 @@ test("gets requests and WebSockets with the public host name", async () => {
 test("is called localhost with hostHeader rewrite, and its redirects lead to the public URL", async () => {
   const path = join(directory, "rewritten.sock");
   const server = await listen(path);
-  await stack.expose({ origin: `unix:${path}`, subdomain: "rewritten", hostHeader: "rewrite" });
-  const { body, headers } = await stack.visit("rewritten");
+  await stack.expose({
+    origin: `unix:${path}`,
+    subdomain: "socket-rewritten",
+    hostHeader: "rewrite",
+  });
+  const { body, headers } = await stack.visit("socket-rewritten");
   expect(body.toString()).toBe("localhost");
   expect(findHeader(headers, "location")).toBe(
-    `http://rewritten.localhost:${stack.server.port}/elsewhere`,
+    `http://socket-rewritten.localhost:${stack.server.port}/elsewhere`,
   );
   await close(server);
 });
 
 test("may start later, and is waited for when it restarts", async () => {
   const path = join(directory, "late.sock");
-  const tunnel = await stack.expose({ origin: `unix:${path}`, subdomain: "late" });
+  const tunnel = await stack.expose({ origin: `unix:${path}`, subdomain: "socket-late" });
   const reported = once(tunnel.events, "request");
-  expect((await stack.visit("late")).status).toBe(502);
+  expect((await stack.visit("socket-late")).status).toBe(502);
   const [{ problem }] = (await reported) as [RequestReport];
   expect(problem).toBe(
     `there is no socket ${path}; start the local server, or name another socket`,
   );
   const before = await listen(path);
-  expect((await stack.visit("late")).status).toBe(200);
+  expect((await stack.visit("socket-late")).status).toBe(200);
   await close(before);
   const isRefused = once(tunnel.events, "localServer");
-  const visit = stack.visit("late");
+  const visit = stack.visit("socket-late");
   await isRefused;
   const after = await listen(path);
   expect((await visit).status).toBe(200);
@@ -89,11 +93,11 @@ test("serves more visitors at once than its queue holds", async () => {
   const server = createServer((_, response) => response.end("served"));
   server.listen({ path, backlog: 1 });
   await once(server, "listening");
-  const tunnel = await stack.expose({ origin: `unix:${path}`, subdomain: "busy" });
+  const tunnel = await stack.expose({ origin: `unix:${path}`, subdomain: "socket-busy" });
   const changes: boolean[] = [];
   tunnel.events.on("localServer", (isListening) => changes.push(isListening));
-  expect((await stack.visit("busy")).status).toBe(200);
-  const answers = await Promise.all(Array.from({ length: 50 }, () => stack.visit("busy")));
+  expect((await stack.visit("socket-busy")).status).toBe(200);
+  const answers = await Promise.all(Array.from({ length: 50 }, () => stack.visit("socket-busy")));
   expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200));
   expect(changes).toEqual([]);
   await close(server);

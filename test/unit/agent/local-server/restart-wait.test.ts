@@ -1,6 +1,10 @@
 /** The rules of the wait for a local server that restarts, with attempts that the test answers. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { RestartWait, RESTART_MAX_MS } from "../../../../agent/local-server/restart-wait.ts";
+import {
+  RestartWait,
+  RESTART_MAX_MS,
+  type Done,
+} from "../../../../agent/local-server/restart-wait.ts";
 
 const refusal = (code = "ECONNREFUSED"): Error => Object.assign(new Error(code), { code });
 
@@ -104,6 +108,20 @@ describe("while a server restarts", () => {
     vi.advanceTimersByTime(1_000);
     expect(attempts).toEqual(["a"]);
     expect(outcomes).not.toHaveProperty("a");
+  });
+
+  test("an attempt that is refused after it was canceled is not repeated", () => {
+    stopServer();
+    let refuse: Done<string> = () => {};
+    const done = vi.fn();
+    const cancel = wait.connect<string>((attempted) => (refuse = attempted), done);
+    cancel();
+    refuse(refusal(), null);
+    expect(done).toHaveBeenCalledOnce();
+    error = null;
+    connect("b");
+    expect(outcomes).toHaveProperty("b", "connected");
+    expect(done).toHaveBeenCalledOnce();
   });
 
   test("the end of the tunnel fails those that wait, and later ones do not wait", () => {
