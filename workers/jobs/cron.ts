@@ -28,7 +28,7 @@ import { expireClaims } from "../store/domains/domains.ts";
 import { deleteReplacedSecrets } from "../store/webhooks/receivers.ts";
 import { deleteOldBillingEvents, endOverduePlans } from "../store/billing/subscriptions.ts";
 import { deleteOldTraffic, foldCounters } from "../store/metrics/traffic.ts";
-import { expireTunnels, expireUnusedRandomNames } from "../store/tunnels/lifecycle.ts";
+import { expireTunnels, deleteUnusedRandomNames } from "../store/tunnels/lifecycle.ts";
 import { recheckProofs } from "./domain-proofs.ts";
 import { retryMails, retryOutbox, createDatabase } from "./outbox.ts";
 import { buildPlanRules } from "./plan-rules.ts";
@@ -47,7 +47,7 @@ export async function runCron(env: Env): Promise<void> {
       while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
     },
     "unused random names": async () => {
-      while ((await expireUnusedRandomNames(db)) === EXPIRY_BATCH_ROWS);
+      while ((await deleteUnusedRandomNames(db)) === EXPIRY_BATCH_ROWS);
     },
     "domain claims": async () => {
       while ((await expireClaims(db)) === EXPIRY_BATCH_ROWS);

@@ -103,34 +103,39 @@ async function updateStopped(
 
 /** Expires a batch of the tunnels whose expiry has been reached. @returns how many; after a full batch there may be more. */
 export function expireTunnels(db: Database): Promise<number> {
-  return expireBatch(db, lte(tunnels.expiresAt, sql`now()`));
+  return db.transaction(async (change) => {
+    const due = await lockBatch(change, lte(tunnels.expiresAt, sql`now()`));
+    for (const tunnel of due) await expireTunnel(change, tunnel);
+    return due.length;
+  });
 }
 
 /**
- * Expires a batch of the tunnels with a random name whose agents have been away for long. They would pile up, because each
+ * Deletes a batch of the tunnels with a random name whose agents have been away for long. They would pile up, because each
  * start of an agent without a name creates another one. @returns how many; after a full batch there may be more.
  */
-export function expireUnusedRandomNames(db: Database): Promise<number> {
+export function deleteUnusedRandomNames(db: Database): Promise<number> {
   const isUnused = and(
     // As in the condition of the index.
     sql`${tunnels.hasRandomName} and not ${tunnels.agentConnected}`,
     lt(tunnels.lastSeenAt, ago(RANDOM_NAME_KEEP_MS)),
     notExists(db.query.select().from(domains).where(eq(domains.boundTunnelId, tunnels.id))),
   );
-  return expireBatch(db, isUnused);
+  return db.transaction(async (change) => {
+    const unused = await lockBatch(change, isUnused);
+    for (const { id, orgId } of unused)
+      await deleteTunnels(change, serviceActor(orgId), eq(tunnels.id, id));
+    return unused.length;
+  });
 }
 
-function expireBatch(db: Database, condition: SQL | undefined): Promise<number> {
-  return db.transaction(async (change) => {
-    const due = await change.tx
-      .select()
-      .from(tunnels)
-      .where(and(condition, isUnended))
-      .limit(EXPIRY_BATCH_ROWS)
-      .for("update", { skipLocked: true });
-    for (const tunnel of due) await expireTunnel(change, tunnel);
-    return due.length;
-  });
+function lockBatch({ tx }: UnitOfWork, condition: SQL | undefined): Promise<TunnelRow[]> {
+  return tx
+    .select()
+    .from(tunnels)
+    .where(and(condition, isUnended))
+    .limit(EXPIRY_BATCH_ROWS)
+    .for("update", { skipLocked: true });
 }
 
 /**
