@@ -159,6 +159,7 @@ function writeSessionHint(value: string | null): void {
 /** Another tab has changed the account or the organization, or has found that the session has ended. */
 window.addEventListener("storage", ({ key, newValue }) => {
   if (key !== STORAGE_KEY) return;
-  if (newValue === null) endSession(SESSION_ENDED);
-  else location.reload();
+  if (newValue !== null) location.reload();
+  // A page that is signed out already may have a half completed sign-in, which must not be lost.
+  else if (token !== null) endSession(SESSION_ENDED);
 });

@@ -2,9 +2,9 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { ACCESS_TOKEN_SECONDS } from "../../../../protocol/limits.ts";
-import { mintToken, newEmail, startApi } from "../../../harness/server/api.ts";
+import { mintToken, newEmail, PASSWORD, startApi } from "../../../harness/server/api.ts";
 import { findAccessibilityProblems } from "../../../harness/browser/page-checks.ts";
-import { getSection, signIn, usePages } from "../../../harness/browser/pages.ts";
+import { clickButton, getSection, signIn, usePages } from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 
@@ -68,6 +68,19 @@ test("a tab that notices late that its session has ended does not end the next s
   await late.unrouteAll({ behavior: "ignoreErrors" });
   await late.getByRole("heading", { level: 1, name: "Projects" }).waitFor();
   await page.reload();
+  await getSection(page, "Members").getByText(email).waitFor();
+});
+
+test("a late notice of another tab that the session has ended does not empty the sign-in form", async () => {
+  const { email } = await pages.api.owner();
+  const page = await pages.openAs(email, "/members");
+  await page.getByRole("button", { name: "Your account" }).click();
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await page.getByLabel("Email address").fill(email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  const notice = "{ key: 'underpass-session', newValue: null }";
+  await page.evaluate(`dispatchEvent(new StorageEvent('storage', ${notice}))`);
+  await clickButton(page, "Sign in");
   await getSection(page, "Members").getByText(email).waitFor();
 });
 
