@@ -26,7 +26,7 @@ interface WaitingConnection {
  * - `unknown`: the server has not accepted a connection yet, so that nothing is known to restart.
  * - `waiting`: it refuses connections, which are held.
  * - `down`: it has refused them for too long. They fail at once, until it accepts one.
- * - `ended`: nothing waits any more.
+ * - `ended`: no connection waits, because the tunnel ends.
  */
 type State = "unknown" | "up" | "waiting" | "down" | "ended";
 

@@ -1,6 +1,7 @@
 /** Tunnels whose agents asked for any name are deleted when their agents have been away for long. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { RelayLink } from "../../harness/server/relay-link.ts";
 import {
   getSocket,
   mintToken,
@@ -101,6 +102,14 @@ test("not when a user has asked for the name", async () => {
 
 test("not when the agent asked for a name", async () => {
   expect(await survives(await serve({ subdomain: "random-names" }), "8 days")).toBe(true);
+});
+
+test("a TCP tunnel with any port, and not one with a requested port", async () => {
+  using _relay = await RelayLink.connect(api.server, { firstPort: 40_001, lastPort: 40_020 });
+  const anyPort = await serve({ protocol: "tcp" });
+  const requestedPort = await serve({ protocol: "tcp", remote_port: 40_010 });
+  expect(await survives(anyPort, "8 days")).toBe(false);
+  expect(await survives(requestedPort, "8 days")).toBe(true);
 });
 
 test("not when it was created through the API", async () => {
