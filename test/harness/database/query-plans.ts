@@ -98,9 +98,14 @@ export async function startPlanLog({ sql, server }: TestApi): Promise<PlanLog> {
   };
 }
 
-/** The server opens new ones, which have the current settings of the role. */
+/**
+ * The server opens new ones, which have the current settings of the role. Returns when the connections are closed, so that no
+ * later request is sent over one of them.
+ */
 async function closeConnections(sql: TestApi["sql"]): Promise<void> {
-  await sql("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()");
+  const others =
+    "from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
+  await sql(`select pg_terminate_backend(pid, 60000) ${others}`);
 }
 
 function parse(log: string): LoggedQuery[] {

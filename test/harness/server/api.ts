@@ -159,10 +159,12 @@ export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
   }
 
   async function logIn(email: string, password: string): Promise<Person> {
-    const { body, headers } = await fromNewAddress().post<AccountSummary>("/auth/login", {
-      email,
-      password,
-    });
+    const login = { email, password };
+    const { status, body, headers } = await fromNewAddress().post<AccountSummary>(
+      "/auth/login",
+      login,
+    );
+    if (status !== 200) throw new Error(`login: ${status} ${JSON.stringify(body)}`);
     return {
       ...createCaller(server, { ...forwarded, authorization: `Bearer ${body.access_token}` }),
       email,
