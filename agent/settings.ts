@@ -10,6 +10,7 @@ import { z } from "zod";
 import { getErrorMessage } from "./error-message.ts";
 import { UsageError } from "./options.ts";
 import { DEFAULT_SERVER, InputError, MissingTokenError, SettingsError } from "./settings-error.ts";
+import { getErrorCode } from "../shared/error-message.ts";
 
 /**
  * A capability token in base64, for machines whose secrets are environment variables. It has no option: arguments are
@@ -76,7 +77,7 @@ async function readCredentials(directory = getSettingsDirectory()): Promise<Cred
     }
     text = await readFile(path, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { servers: {} };
+    if (getErrorCode(error) === "ENOENT") return { servers: {} };
     throw error;
   }
   try {

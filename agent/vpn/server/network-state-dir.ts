@@ -5,6 +5,7 @@ import { z } from "zod";
 import { getSettingsDirectory } from "../../settings.ts";
 import { SettingsError } from "../../settings-error.ts";
 import { derivePublicKey, generatePrivateKey, parseKey } from "../wireguard/keys.ts";
+import { getErrorCode } from "../../../shared/error-message.ts";
 
 const State = z.object({
   /** Origin of the Underpass server. */
@@ -85,7 +86,7 @@ export async function readPrivateFile(path: string): Promise<string | null> {
     }
     return await readFile(path, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    if (getErrorCode(error) === "ENOENT") return null;
     throw error;
   }
 }
