@@ -7,7 +7,7 @@ import { access, chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs
 import { homedir } from "node:os";
 import { join, posix, win32 } from "node:path";
 import { z } from "zod";
-import { getErrorMessage } from "./error-message.ts";
+import { explainError } from "./error-message.ts";
 import { UsageError } from "./options.ts";
 import { DEFAULT_SERVER, InputError, MissingTokenError, SettingsError } from "./settings-error.ts";
 import { getErrorCode } from "../shared/error-message.ts";
@@ -98,7 +98,7 @@ export async function prepareCredentials(): Promise<void> {
     await access(directory, constants.W_OK);
   } catch (error) {
     throw new SettingsError(
-      `a token can't be saved: ${getErrorMessage(error)}; XDG_CONFIG_HOME can name another directory`,
+      `a token can't be saved: ${explainError(error)}; XDG_CONFIG_HOME can name another directory`,
     );
   }
   await readCredentials();
@@ -196,7 +196,7 @@ async function readTokenFile(path: string): Promise<Buffer> {
   try {
     content = await readFile(path);
   } catch (error) {
-    throw new InputError(`can't read the token file: ${getErrorMessage(error)}`);
+    throw new InputError(`can't read the token file: ${explainError(error)}`);
   }
   const text = content.toString("latin1").trim();
   // The first byte of a token is 1, which base64 never contains.

@@ -2,7 +2,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { fileExists } from "../file-exists.ts";
 import { UsageError } from "../options.ts";
 import { getErrorCode } from "../../shared/error-message.ts";
@@ -57,6 +57,6 @@ export function describeReadError(error: unknown): string {
     case "EISDIR":
       return "it is a directory; name a file";
     default:
-      return getErrorMessage(error);
+      return explainError(error);
   }
 }

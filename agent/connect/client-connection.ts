@@ -32,7 +32,7 @@ import {
 } from "../../protocol/limits.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { FrameSplice } from "../tunnel/frame-splice.ts";
-import { describeClose, getErrorMessage } from "../error-message.ts";
+import { describeClose, explainError } from "../error-message.ts";
 import { FrameSender } from "../tunnel/frame-sender.ts";
 import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
 import { buildHello } from "../tunnel/hello.ts";
@@ -85,7 +85,7 @@ export class ClientConnection {
     let problem = "";
     this.#socket.on("open", () => this.#sendHello());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    this.#socket.on("error", (error) => (problem = getErrorMessage(error)));
+    this.#socket.on("error", (error) => (problem = explainError(error)));
     this.#socket.on("close", (code, reason) =>
       this.#handleClose(code, reason.toString() || problem),
     );

@@ -6,7 +6,7 @@ import { isIP } from "node:net";
 import { TLSSocket } from "node:tls";
 import { promisify } from "node:util";
 import type { Target } from "../origin/target.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { tryToConnect } from "../local-server/http-connector.ts";
 import { explainSocketError } from "../local-server/unix-socket.ts";
 import { findErrorCode, ok, problem, warning, type Outcome } from "./check.ts";
@@ -69,7 +69,7 @@ async function checkSocket(
   if (!error)
     return checkAnswer({ target, address: { socketPath }, tried, where: "it listens" }, signal);
   const known = explainSocketError(findErrorCode(error), target.origin);
-  if (!known) return problem(tried, getErrorMessage(error), "Check the path of the socket.");
+  if (!known) return problem(tried, explainError(error), "Check the path of the socket.");
   const advice = known.advice[0]!.toUpperCase() + known.advice.slice(1);
   return problem(tried, known.problem, `${advice}.`);
 }

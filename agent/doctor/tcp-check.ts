@@ -1,6 +1,6 @@
 /** Whether each address of the server accepts TCP connections. */
 import { isIPv6 } from "node:net";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import type { ResolvedRoute } from "./dns-check.ts";
 import { findErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import { getPort } from "../outgoing/address.ts";
@@ -61,7 +61,7 @@ async function attempt(address: string, port: number, signal: AbortSignal): Prom
         ? "refuses connections"
         : code === "ETIMEDOUT" || signal.aborted
           ? "does not answer"
-          : `failed: ${getErrorMessage(error)}`;
+          : `failed: ${explainError(error)}`;
     return { address, result, isConnected: false, isUnreachable };
   }
 }

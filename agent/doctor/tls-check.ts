@@ -8,7 +8,7 @@ import {
   type TLSSocket,
 } from "node:tls";
 import { X509Certificate } from "node:crypto";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { DAY_MS } from "../../shared/time.ts";
 import { findErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import { getHost, getPort } from "../outgoing/address.ts";
@@ -102,7 +102,7 @@ function describeHandshakeFailure(
   }
   return problem(
     tried,
-    `the handshake failed: ${getErrorMessage(error)}`,
+    `the handshake failed: ${explainError(error)}`,
     "The server, or a proxy in between, may only support an old TLS version: the agent requires TLS 1.2.",
   );
 }

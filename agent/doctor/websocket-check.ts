@@ -5,7 +5,7 @@ import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { findCloseName } from "../../protocol/wire/close-codes.ts";
 import { SUBPROTOCOL } from "../../protocol/wire/frames.ts";
 import { parseJson } from "../../shared/json.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
 import { ok, problem, type Outcome } from "./check.ts";
 import { DiagnosticConnection } from "./diagnostic-connection.ts";
@@ -140,7 +140,7 @@ function attempt(route: Route, path: string, signal: AbortSignal): Promise<Attem
       resolve(readResponse(response).finally(() => socket.terminate()));
     });
     socket.on("error", (error) =>
-      resolve({ kind: "failed", message: getErrorMessage(error), isOpened }),
+      resolve({ kind: "failed", message: explainError(error), isOpened }),
     );
     signal.addEventListener("abort", () => {
       resolve({ kind: "failed", message: "no answer in time", isOpened });

@@ -14,7 +14,7 @@ import {
   WATCH_PROTOCOL,
 } from "../../protocol/captures/watch-protocol.ts";
 import { parseJson } from "../../shared/json.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { getBackOffMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { AnyErrorBody } from "../service-api.ts";
@@ -87,7 +87,7 @@ export class CaptureWatch extends EventEmitter<Events> {
         else this.#retryLater();
       });
     });
-    socket.on("error", (error) => (this.#problem ||= getErrorMessage(error)));
+    socket.on("error", (error) => (this.#problem ||= explainError(error)));
     socket.on("close", (code) => {
       if (!isRefused) this.#handleClose(code);
     });

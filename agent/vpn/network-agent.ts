@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/relay/limits.ts";
 import type { AgentToRelayMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/networks.ts";
@@ -171,7 +171,7 @@ export class NetworkAgent extends EventEmitter<Events> {
         if (this.#stop.signal.aborted) return;
         if (!(error instanceof RetryableError)) return this.#reject(error as RejectionError);
         const inMs = getBackOffMs(failures);
-        this.emit("retrying", getErrorMessage(error), inMs);
+        this.emit("retrying", explainError(error), inMs);
         await delay(inMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
         if (this.#stop.signal.aborted) return;
       }
