@@ -65,7 +65,7 @@ async function checkSocket(
   socketPath: string,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const error = await tryToConnect(target, false);
+  const error = await tryToConnect(target, { insecureUpstream: false });
   if (!error)
     return checkAnswer({ target, address: { socketPath }, tried, where: "it listens" }, signal);
   const known = explainSocketError(findErrorCode(error), target.origin);

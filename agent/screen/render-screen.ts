@@ -111,11 +111,16 @@ interface HeadLine {
   isOptional: boolean;
 }
 
+function required(lines: Line[]): HeadLine[] {
+  return lines.map((line) => ({ line, isOptional: false }));
+}
+
+function optional(lines: Line[]): HeadLine[] {
+  return lines.map((line) => ({ line, isOptional: true }));
+}
+
 function formatHead(state: ScreenState, width: number, height: number): HeadLine[] {
   const { tunnels, requests, notices, inspectorUrl } = state;
-  const required = (lines: Line[]): HeadLine[] =>
-    lines.map((line) => ({ line, isOptional: false }));
-  const optional = (lines: Line[]): HeadLine[] => lines.map((line) => ({ line, isOptional: true }));
   const only = tunnels.length === 1 ? tunnels[0] : undefined;
   const addresses =
     only !== undefined
@@ -202,16 +207,14 @@ function formatGates(tunnels: readonly TunnelView[], width: number): HeadLine[] 
       },
     ];
   });
-  const toLines = (label: string, text: string, isOptional: boolean): HeadLine[] =>
-    formatMessage(label, text, width).map((line) => ({ line, isOptional }));
   const shown = gated.slice(0, GATED_TUNNELS_SHOWN);
   const hidden = gated.length - shown.length;
   const lines = shown.flatMap(({ visitors, unchanged }, at) => [
-    ...toLines(at === 0 ? "Visitors" : "", visitors, false),
-    ...(unchanged === undefined ? [] : toLines("", unchanged, true)),
+    ...required(formatMessage(at === 0 ? "Visitors" : "", visitors, width)),
+    ...(unchanged === undefined ? [] : optional(formatMessage("", unchanged, width))),
   ]);
   const rest = `and ${hidden} more ${hidden === 1 ? "tunnel" : "tunnels"} with gates`;
-  return hidden === 0 ? lines : [...lines, ...toLines("", rest, false)];
+  return hidden === 0 ? lines : [...lines, ...required(formatMessage("", rest, width))];
 }
 
 /** When tunnels expire; of several tunnels, only the first to expire are named. */

@@ -58,7 +58,7 @@ export class BreakdownCounter {
     this.#latency[findBucket(LATENCY_BOUNDS_MS, latencyMs)]! += 1;
   }
 
-  finish(isComplete: boolean): CaptureBreakdown {
+  finish({ isComplete }: Pick<CaptureBreakdown, "isComplete">): CaptureBreakdown {
     const paths = [...this.#paths.values()].sort(byRequests).slice(0, BREAKDOWN_MAX_PATHS);
     return {
       requests: this.#requests,
