@@ -12,7 +12,8 @@ import { serviceActor } from "../audit.ts";
 import { fromNow } from "../clock.ts";
 import type { Database, UnitOfWork } from "../database.ts";
 import { domains } from "../tables/domains.ts";
-import { notifyOwners, type DomainNotices } from "./domain-notices.ts";
+import type { DomainNotices } from "./domain-notices.ts";
+import { mailOwners } from "../organizations/memberships.ts";
 import { loseDomain, type DomainRow } from "./domains.ts";
 import { HOUR_MS } from "../../../shared/time.ts";
 
@@ -78,7 +79,7 @@ export function saveMissingProof(
       domain,
       releaseAt: releaseAt.toISOString(),
     });
-    await notifyOwners(change, orgId, (to) => notices.proofMissing(to, { ...row, releaseAt }));
+    await mailOwners(change, orgId, (to) => notices.proofMissing(to, { ...row, releaseAt }));
   });
 }
 
