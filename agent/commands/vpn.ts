@@ -10,7 +10,7 @@ import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { NetworkStateDir, readPrivateFile } from "../vpn/server/network-state-dir.ts";
 import { VpnSession } from "../vpn/session.ts";
-import { retryWhileUnreachable } from "../vpn/server/retry-setup.ts";
+import { retryWhileUnreachable } from "../vpn/retry-while-unreachable.ts";
 import { refreshConfig, setUpServer, type SetupResult } from "../vpn/server/setup.ts";
 import { readPrivateKey } from "../vpn/wireguard/config.ts";
 import { canChangeInterfaces } from "../vpn/wireguard/tools.ts";
