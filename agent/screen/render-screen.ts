@@ -1,5 +1,6 @@
 /** Renders the screen of `underpass http`, `tcp` and `start`: a pure function of its state. */
 import { describeGates, describeUnchangedGates } from "../gates/tunnel-gates.ts";
+import { formatCount } from "../output/format/format-count.ts";
 import { formatExpiry } from "../output/format/format-relative-time.ts";
 import { formatStopping } from "../output/output.ts";
 import { cutLine, getLineText, type Line, type Span, type Style } from "./line.ts";
@@ -188,7 +189,7 @@ function formatConnectCommands(tunnels: readonly TunnelView[], width: number): L
   const commands = tunnels.flatMap((tunnel) => getConnectCommand(tunnel) ?? []);
   const shown = commands.slice(0, PRIVATE_TUNNELS_SHOWN);
   const hidden = commands.length - shown.length;
-  const rest = `and ${hidden} more private ${hidden === 1 ? "tunnel" : "tunnels"}`;
+  const rest = `and ${formatCount(hidden, "more private tunnel")}`;
   return (hidden === 0 ? shown : [...shown, rest]).flatMap((text, at) =>
     formatMessage(at === 0 ? "Connect" : "", text, width),
   );
@@ -213,7 +214,7 @@ function formatGates(tunnels: readonly TunnelView[], width: number): HeadLine[] 
     ...required(formatMessage(at === 0 ? "Visitors" : "", visitors, width)),
     ...(unchanged === undefined ? [] : optional(formatMessage("", unchanged, width))),
   ]);
-  const rest = `and ${hidden} more ${hidden === 1 ? "tunnel" : "tunnels"} with gates`;
+  const rest = `and ${formatCount(hidden, "more tunnel")} with gates`;
   return hidden === 0 ? lines : [...lines, ...required(formatMessage("", rest, width))];
 }
 

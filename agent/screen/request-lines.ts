@@ -1,6 +1,7 @@
 /** The lines of requests on the screen. Columns are left out when the screen is narrow, the path last. */
 import { escapeControls } from "../../shared/text/escape-controls.ts";
 import { formatBytes } from "../output/format/format-bytes.ts";
+import { formatCount } from "../output/format/format-count.ts";
 import { formatStatus } from "../output/format/format-status.ts";
 import type { Line, Style } from "./line.ts";
 import type { RequestEntry, RequestList } from "./request-list.ts";
@@ -137,7 +138,7 @@ function getNotes({ report, isOpen, isReplay, closedAtMs }: RequestEntry): strin
   if (kind === "events") {
     return [`  event stream ${state}${isReplay ? ", replay" : ""}`, `  ${state}`];
   }
-  const count = `${messages} ${messages === 1 ? "message" : "messages"}`;
+  const count = formatCount(messages, "message");
   return [`  WebSocket ${state}, ${count}`, `  ${state}, ${count}`, `  ${state}`];
 }
 
