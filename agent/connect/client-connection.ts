@@ -36,7 +36,7 @@ import { describeClose, explainError } from "../error-message.ts";
 import { FrameSender } from "../tunnel/frame-sender.ts";
 import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
 import { buildHello } from "../tunnel/hello.ts";
-import { openWebSocket, skipMasking } from "../websocket.ts";
+import { openWebSocket, skipMasking, toWebSocketUrl } from "../websocket.ts";
 
 /** The agent's local server is the reason. */
 const ORIGIN_RESETS = new Set<number | undefined>([
@@ -206,8 +206,7 @@ export class ClientConnection {
 }
 
 function openSocket({ server, token, authorities, tunnel }: ClientConnectionOptions): WebSocket {
-  const url = new URL("/agent/streams", server);
-  url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
+  const url = toWebSocketUrl("/agent/streams", server);
   url.searchParams.set("tunnel", tunnel);
   return openWebSocket(url, STREAMS_SUBPROTOCOL, token.toString("base64url"), {
     maxPayload: WIRE_MESSAGE_MAX_BYTES,

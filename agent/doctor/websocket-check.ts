@@ -6,7 +6,7 @@ import { findCloseName } from "../../protocol/wire/close-codes.ts";
 import { SUBPROTOCOL } from "../../protocol/wire/frames.ts";
 import { parseJson } from "../../shared/json.ts";
 import { explainError } from "../error-message.ts";
-import { openWebSocket } from "../websocket.ts";
+import { openWebSocket, toWebSocketUrl } from "../websocket.ts";
 import { ok, problem, type Outcome } from "./check.ts";
 import { DiagnosticConnection } from "./diagnostic-connection.ts";
 import { formatBody } from "./http-check.ts";
@@ -122,8 +122,7 @@ function adviseToAllow(hostname: string): string {
 }
 
 function attempt(route: Route, path: string, signal: AbortSignal): Promise<Attempt> {
-  const url = new URL(path, route.server);
-  url.protocol = route.server.protocol === "https:" ? "wss:" : "ws:";
+  const url = toWebSocketUrl(path, route.server);
   return new Promise((resolve) => {
     const credentials = route.token?.toString("base64url") ?? "";
     const { authorities } = route;
