@@ -3,7 +3,7 @@ import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { TunnelIdentityGate } from "../../../../protocol/schemas/access/identity-gate.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { providersQuery } from "../../../api/providers.ts";
-import { call } from "../../../api/session.ts";
+import { call, load } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { notify } from "../../../ui/feedback/notifications.tsx";
@@ -19,7 +19,7 @@ const toGatePath = (id: string) => `/tunnels/${id}/edge-auth`;
 const identityGateQuery = (id: string) =>
   queryOptions({
     queryKey: ["identity-gate", id],
-    queryFn: ({ signal }) => call<TunnelIdentityGate>("GET", toGatePath(id), undefined, signal),
+    queryFn: ({ signal }) => load<TunnelIdentityGate>(toGatePath(id), signal),
   });
 
 export function SignInSection({ tunnel }: { tunnel: Tunnel }) {

@@ -4,7 +4,7 @@ import { useState } from "react";
 import type { z } from "zod";
 import type { MaintenanceState } from "../../../../protocol/schemas/access/maintenance.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
-import { call } from "../../../api/session.ts";
+import { call, load } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { ActionButton } from "../../../ui/button.tsx";
@@ -23,8 +23,7 @@ type Maintenance = z.infer<typeof MaintenanceState>;
 const maintenanceQuery = (id: string) =>
   queryOptions({
     queryKey: ["maintenance", id],
-    queryFn: ({ signal }) =>
-      call<Maintenance>("GET", `/tunnels/${id}/maintenance`, undefined, signal),
+    queryFn: ({ signal }) => load<Maintenance>(`/tunnels/${id}/maintenance`, signal),
   });
 
 export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
