@@ -2,11 +2,18 @@
 import { formatRetryMessage, REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
 
+/** What is wrong with one field of a request. */
+export interface FieldError {
+  /** As in `actions[2].path_prefix`. */
+  path: string;
+  message: string;
+}
+
 /** An error of the API with its code, and a message for the user. */
 export class RequestError extends Error {
   override name = "RequestError";
   readonly code: ErrorBody["error"] | "unreachable";
-  readonly fields: { path: string; message: string }[];
+  readonly fields: FieldError[];
   readonly retryAfterSeconds: number | undefined;
   /** Names the request in the server's log; null when no response arrived. */
   readonly requestId: string | null;
