@@ -8,11 +8,10 @@ import { call } from "../../api/session.ts";
 import { isValidToken, tokensQuery } from "../../api/organization/tokens.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { Button } from "../../ui/button.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { OpenConfirmDialog, OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
-import { Menu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
+import { ActionsMenu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { Detail, Row } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
@@ -80,13 +79,7 @@ function ProjectActions({ project, counts }: ActionsProps) {
   const close = () => setShown(null);
   return (
     <>
-      <Menu
-        trigger={
-          <Button kind="quiet" aria-label={`Actions for ${name}`}>
-            ⋯
-          </Button>
-        }
-      >
+      <ActionsMenu name={name}>
         <MenuItem onClick={() => setShown("mint")}>Mint a token…</MenuItem>
         <MenuItem onClick={() => setShown("rename")}>Rename…</MenuItem>
         {!isDefault && (
@@ -95,7 +88,7 @@ function ProjectActions({ project, counts }: ActionsProps) {
             <MenuItem onClick={() => setShown("delete")}>Delete…</MenuItem>
           </>
         )}
-      </Menu>
+      </ActionsMenu>
       <MintTokenDialog isOpen={shown === "mint"} onClose={close} project={slug} />
       <OpenFormDialog
         isOpen={shown === "rename"}
