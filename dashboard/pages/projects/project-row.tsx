@@ -2,6 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { PROJECT_NAME_MAX_CHARS } from "../../../protocol/limits.ts";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
 import { projectsQuery } from "../../api/organization/projects.ts";
 import { call } from "../../api/session.ts";
@@ -16,8 +17,6 @@ import { formatCount } from "../../ui/numbers.ts";
 import { Detail, Row } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
 import { MintTokenDialog } from "../tokens/minting/mint-token-dialog.tsx";
-
-export const PROJECT_NAME_MAX_CHARS = 100;
 
 export function ProjectRow({ project }: { project: Project }) {
   const { slug, name, isDefault, createdAt } = project;

@@ -2,6 +2,7 @@
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { z } from "zod";
+import { MAINTENANCE_MESSAGE_MAX_CHARS } from "../../../../protocol/limits.ts";
 import type { MaintenanceState } from "../../../../protocol/schemas/access/maintenance.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { call, load } from "../../../api/session.ts";
@@ -14,9 +15,6 @@ import { TextAreaField } from "../../../ui/forms/fields.tsx";
 import { Form } from "../../../ui/forms/form.tsx";
 import { Badge, Section } from "../../../ui/section.tsx";
 import { MaintenancePreview } from "./maintenance-preview.tsx";
-
-/** As the API accepts. */
-const MESSAGE_MAX_CHARS = 500;
 
 type Maintenance = z.infer<typeof MaintenanceState>;
 
@@ -61,7 +59,7 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
                 name="message"
                 label="Message to visitors"
                 required={false}
-                maxLength={MESSAGE_MAX_CHARS}
+                maxLength={MAINTENANCE_MESSAGE_MAX_CHARS}
                 value={message}
                 onChange={(event) => setTyped(event.currentTarget.value)}
                 placeholder="We are back at 14:00 UTC."
