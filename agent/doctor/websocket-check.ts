@@ -72,7 +72,7 @@ async function describeAttempt(route: Route, outcome: Attempt): Promise<Outcome<
         return ok(tried, "it opens, and the server's message arrives", refused);
       }
       if (name !== null) {
-        return ok(tried, `it opens, and the server answers ${describeClose(outcome)}`, refused);
+        return ok(tried, `it opens, and the server answers ${formatClose(outcome)}`, refused);
       }
       return problem(
         tried,
@@ -93,7 +93,7 @@ async function describeAttempt(route: Route, outcome: Attempt): Promise<Outcome<
   }
 }
 
-function describeClose({ code, reason }: { code: number; reason: string }): string {
+function formatClose({ code, reason }: { code: number; reason: string }): string {
   return reason === "" ? String(code) : reason;
 }
 
