@@ -71,8 +71,8 @@ export function isTemporaryError(error: unknown): boolean {
   );
 }
 
-/** The message to show to the user. */
-export function getErrorMessage(error: unknown): string {
+/** The message to show to the user. An error of the page itself is reported to the browser, and gets a general one. */
+export function getUserMessage(error: unknown): string {
   if (!(error instanceof RequestError)) {
     reportError(error);
     return "Something went wrong on this page. Please reload it.";
