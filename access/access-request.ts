@@ -1,7 +1,7 @@
 /** The parts of a visitor's request that a tunnel's gates read, and the slow checks that the gates ask for. */
 import { getAuthority } from "../protocol/hosts.ts";
 import type { JwtValidation } from "../protocol/schemas/access/policies.ts";
-import { getRequestTarget } from "../protocol/request-target.ts";
+import { getRequestTarget, splitTarget } from "../protocol/request-target.ts";
 import type { IdentityGate, IdentityVerdict } from "./identity.ts";
 import type { BasicAuth } from "./settings.ts";
 
@@ -25,9 +25,7 @@ export function readAccessRequest(
   tunnelId: string,
   address: string,
 ): AccessRequest {
-  const target = getRequestTarget(request.url);
-  const query = target.indexOf("?");
-  const path = query < 0 ? target : target.slice(0, query);
+  const { path } = splitTarget(getRequestTarget(request.url));
   const { headers, method, url } = request;
   return {
     tunnelId,

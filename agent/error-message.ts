@@ -16,7 +16,7 @@ interface SystemError extends Error {
 }
 
 /** The message of an error's innermost cause, which says what happened: "fetch failed" does not. */
-export function getErrorMessage(error: unknown): string {
+export function explainError(error: unknown): string {
   const cause = findInnermostCause(error);
   if (!(cause instanceof Error)) return String(cause);
   return describeSystemError(cause) ?? describeHandshake(cause.message) ?? describeOther(cause);

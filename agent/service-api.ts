@@ -2,7 +2,7 @@
 import type { Dispatcher } from "undici";
 import { z, type ZodType } from "zod";
 import { formatRetryMessage } from "../protocol/errors.ts";
-import { getErrorMessage } from "./error-message.ts";
+import { explainError } from "./error-message.ts";
 import { createDispatcher } from "./outgoing/dispatcher.ts";
 import type { ServerAccess, ServerEndpoint } from "./server-access.ts";
 import { RejectionError } from "./rejection-error.ts";
@@ -94,7 +94,7 @@ export class ServiceApi {
       const responseBody: unknown = await response.body.json().catch(ignoreSyntaxError);
       return { status: response.statusCode, body: responseBody };
     } catch (error) {
-      throw new RetryableError(getErrorMessage(error), { cause: error });
+      throw new RetryableError(explainError(error), { cause: error });
     }
   }
 }

@@ -3,12 +3,13 @@
  * readable by its owner only.
  */
 import { constants, existsSync } from "node:fs";
-import { access, chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { access, mkdir, readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, posix, win32 } from "node:path";
 import { z } from "zod";
-import { getErrorMessage } from "./error-message.ts";
+import { explainError } from "./error-message.ts";
 import { UsageError } from "./options.ts";
+import { readPrivateFile, writePrivateFile } from "./private-file.ts";
 import { DEFAULT_SERVER, InputError, MissingTokenError, SettingsError } from "./settings-error.ts";
 
 /**
@@ -65,20 +66,11 @@ export async function isDefaultServer(server: URL): Promise<boolean> {
 /** @throws SettingsError when the file exists but can't be used. */
 async function readCredentials(directory = getSettingsDirectory()): Promise<Credentials> {
   const path = join(directory, CREDENTIALS_FILE);
-  let text: string;
-  try {
-    const info = await stat(path);
-    if (!info.isFile()) {
-      throw new SettingsError(`${path} is not a file; move it away, and run: underpass login`);
-    }
-    if (process.platform !== "win32" && (info.mode & 0o077) !== 0) {
-      throw new SettingsError(`${path} can be read by other users; run: chmod 600 ${path}`);
-    }
-    text = await readFile(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { servers: {} };
-    throw error;
-  }
+  const found = await stat(path).catch(() => null);
+  if (found && !found.isFile())
+    throw new SettingsError(`${path} is not a file; move it away, and run: underpass login`);
+  const text = await readPrivateFile(path);
+  if (text === null) return { servers: {} };
   try {
     return Credentials.parse(JSON.parse(text));
   } catch {
@@ -97,7 +89,7 @@ export async function prepareCredentials(): Promise<void> {
     await access(directory, constants.W_OK);
   } catch (error) {
     throw new SettingsError(
-      `a token can't be saved: ${getErrorMessage(error)}; XDG_CONFIG_HOME can name another directory`,
+      `a token can't be saved: ${explainError(error)}; XDG_CONFIG_HOME can name another directory`,
     );
   }
   await readCredentials();
@@ -149,10 +141,7 @@ export async function removeCredential(server: URL): Promise<RemovedLogin> {
 /** @returns the file's path. */
 async function writeCredentials(credentials: Credentials): Promise<string> {
   const path = getCredentialsPath();
-  const temporary = `${path}.${process.pid}`;
-  await writeFile(temporary, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
-  await chmod(temporary, 0o600);
-  await rename(temporary, path);
+  await writePrivateFile(path, `${JSON.stringify(credentials, null, 2)}\n`);
   return path;
 }
 
@@ -195,7 +184,7 @@ async function readTokenFile(path: string): Promise<Buffer> {
   try {
     content = await readFile(path);
   } catch (error) {
-    throw new InputError(`can't read the token file: ${getErrorMessage(error)}`);
+    throw new InputError(`can't read the token file: ${explainError(error)}`);
   }
   const text = content.toString("latin1").trim();
   // The first byte of a token is 1, which base64 never contains.

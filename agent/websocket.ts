@@ -11,6 +11,13 @@ interface WebSocketOptions extends ClientOptions {
   authorities: TrustedAuthorities | undefined;
 }
 
+/** @param path with its query. @returns the address of a WebSocket of the server: `wss:` if the server has `https:`. */
+export function toWebSocketUrl(path: string, server: URL): URL {
+  const url = new URL(path, server);
+  url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
+  return url;
+}
+
 /** @param credentials the bearer token. */
 export function openWebSocket(
   url: URL,

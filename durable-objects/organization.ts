@@ -9,7 +9,7 @@ import { DurableObject } from "cloudflare:workers";
 import { WATCHER_RETRY_AFTER_MS } from "../protocol/limits.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { CaptureBatch, OrganizationRpc, Presence, WatchStatus } from "./rpc.ts";
-import { answerClose, parseClose } from "./websockets.ts";
+import { answerClose, answerUpgrade, parseClose } from "./websockets.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { WATCH_HEADER, WatcherAdmission } from "./organization/watcher-admission.ts";
 import { inParallel } from "../shared/in-parallel.ts";
@@ -87,9 +87,7 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     // Checked after the socket was accepted: a session that ends from here on closes this watcher too.
     const [isLive] = await Promise.all([this.#closeUnlessLive(server, admission), notified]);
     if (!isLive) return toRefusalResponse({ code: "unauthorized" });
-    const protocol = request.headers.get("sec-websocket-protocol") ?? "";
-    const headers = { "sec-websocket-protocol": protocol };
-    return new Response(null, { status: 101, webSocket: client, headers });
+    return answerUpgrade(request, client);
   }
 
   /** After this returns, the sessions and tokens that have ended receive nothing. */

@@ -54,7 +54,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     super(ctx, env);
     this.#shards = new Shards(ctx.storage.kv, ctx.id.name, (name) => env.TUNNEL.getByName(name));
     this.#parts = createParts(ctx, env, this.#shards, (willReturn) =>
-      this.#onAgentDisconnected(willReturn),
+      this.#onAgentDisconnected({ willReturn }),
     );
   }
 
@@ -359,7 +359,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     this.#parts.reports.reportNow();
   }
 
-  #onAgentDisconnected(willReturn: boolean): void {
+  #onAgentDisconnected({ willReturn }: { willReturn: boolean }): void {
     if (this.#parts.agents.isAnyServing(Date.now())) return this.#parts.reports.reportNow();
     this.#parts.reports.setChargedToken(null);
     this.#parts.lastAgent.recordDisconnected(willReturn, Date.now());
@@ -374,7 +374,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     if (kind === "visitor") return this.#parts.visitors.sockets.onClosed(socket, close);
     this.#parts.agents.onClosed(socket, close);
     // A Close that wakes the object finds no link, only the record that an agent was connected.
-    if (this.#parts.lastAgent.isConnected) this.#onAgentDisconnected(true);
+    if (this.#parts.lastAgent.isConnected) this.#onAgentDisconnected({ willReturn: true });
   }
 
   // ── Inside: visitors and reports ──

@@ -5,6 +5,16 @@ export function isOpen(socket: WebSocket): boolean {
   return socket.readyState === WebSocket.OPEN;
 }
 
+/**
+ * The response that gives the client its end of the connection (RFC 6455 §4.2.2), with the subprotocol of the request: the
+ * API passes only the one that it has chosen.
+ */
+export function answerUpgrade(request: Request, client: WebSocket): Response {
+  const protocol = request.headers.get("sec-websocket-protocol");
+  const headers = protocol === null ? undefined : { "sec-websocket-protocol": protocol };
+  return new Response(null, { status: 101, webSocket: client, headers });
+}
+
 /** Closes a socket that may already be closed. */
 export function closeQuietly(socket: WebSocket, code?: number, reason?: string): void {
   try {

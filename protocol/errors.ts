@@ -49,6 +49,7 @@ export const STATUS_BY_CODE = {
 } as const;
 
 export type ErrorCode = keyof typeof STATUS_BY_CODE;
+export const ERROR_CODES = Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]];
 
 export function isErrorCode(value: string): value is ErrorCode {
   return Object.hasOwn(STATUS_BY_CODE, value);

@@ -60,10 +60,21 @@ export const PASSWORD_MAX_BYTES = 1_024;
 export const ACCESS_TOKEN_SECONDS = 15 * 60;
 export const RECOVERY_CODE_COUNT = 10;
 export const ORGANIZATION_NAME_MAX_CHARS = 100;
+export const PROJECT_NAME_MAX_CHARS = 100;
+export const TOKEN_NAME_MAX_CHARS = 100;
+/** The password of a tunnel (HTTP Basic). */
+export const BASIC_AUTH_USERNAME_MAX_CHARS = 64;
+export const BASIC_AUTH_PASSWORD_MIN_CHARS = 8;
+export const MAINTENANCE_MESSAGE_MAX_CHARS = 500;
+export const VISITOR_TOKEN_SUBJECT_MAX_CHARS = 255;
+/** A verified domain whose TXT record has been missing for this long is released. */
+export const PROOF_MISSING_MAX_MS = 7 * DAY_MS;
 export const SESSION_DEVICE_MAX_CHARS = 200;
 export const TOKEN_BANDWIDTH_DEFAULT_MBPS = 100;
 export const TOKEN_TUNNELS_DEFAULT = 5;
 export const TOKEN_TTL_MAX_HOURS = 366 * 24;
+export const MASTER_KEY_TTL_MAX_DAYS = 365;
+export const MONTHLY_BUDGET_MAX_USD_CENTS = 1_000_000_000;
 /** The window of a tunnel's rate limit. */
 export const RATE_WINDOW_MS = MINUTE_MS;
 /** When a watcher may try again after it was refused because too many were connected. */

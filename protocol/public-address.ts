@@ -18,11 +18,18 @@ export interface PublicAddress {
 
 const STANDARD_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
+/** The domain of the tunnels' hosts, in lower case. */
+export function getServiceDomain({
+  SERVICE_DOMAIN: domain = "localhost",
+}: AddressSettings): string {
+  return domain.toLowerCase();
+}
+
 export function getPublicAddress(settings: AddressSettings): PublicAddress {
-  const { SERVICE_DOMAIN: domain = "localhost", PUBLIC_SCHEME: scheme = "http" } = settings;
+  const { PUBLIC_SCHEME: scheme = "http" } = settings;
   const port = settings.PUBLIC_PORT === undefined ? undefined : Number(settings.PUBLIC_PORT);
   const portSuffix = port === undefined || port === STANDARD_PORTS[scheme] ? "" : `:${port}`;
-  const [apiHost] = parseApiHosts(domain.toLowerCase(), settings.API_HOSTS);
+  const [apiHost] = parseApiHosts(getServiceDomain(settings), settings.API_HOSTS);
   return { scheme, portSuffix, apiOrigin: `${scheme}://${apiHost}${portSuffix}` };
 }
 

@@ -5,7 +5,7 @@ import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import { SourceSlots } from "../shared/bounds/source-slots.ts";
-import { getErrorMessage } from "../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
 import type { AgentConnection, Association } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,
@@ -358,7 +358,7 @@ function toPortKey({ kind, port }: RelayTicket): string {
 
 /** Agents print it. It must fit into the reason of a close frame: 123 bytes (RFC 6455 §5.5). */
 function explainBindError(error: unknown, port: number): string {
-  const isTaken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+  const isTaken = getErrorCode(error) === "EADDRINUSE";
   return isTaken
     ? `another program uses port ${port} of the relay now; if this lasts, ask the server's operator to free it`
     : `the relay can't listen on port ${port}; ask the server's operator for the reason in its log`;

@@ -1,31 +1,31 @@
-/** The relay's log: one JSON object a line. `npm start` reads `level` and `event` to pass lines on. */
+/** The relay's log: one JSON object a line, with the same fields as the server's (self-host/log.ts). */
 import { LogLimiter } from "../shared/log.ts";
 
 type Level = "info" | "warn" | "error";
 type Fields = Record<string, unknown>;
 
 export interface Log {
-  info(event: string, fields?: Fields): void;
-  warn(event: string, fields?: Fields): void;
-  error(event: string, fields?: Fields): void;
+  info(message: string, fields?: Fields): void;
+  warn(message: string, fields?: Fields): void;
+  error(message: string, fields?: Fields): void;
 }
 
 export function createLog(stream: NodeJS.WritableStream): Log {
   // The relay continues when the reader of its log is gone.
   stream.on("error", () => {});
-  // By event, which is a text of this code. Strangers and agents can cause some events at any rate.
+  // By message, which is a text of this code. Strangers and agents can cause some messages at any rate.
   const limiters = new Map<string, LogLimiter>();
   const write =
     (level: Level) =>
-    (event: string, fields: Fields = {}) => {
+    (message: string, fields: Fields = {}) => {
       const now = new Date();
-      const limiter = limiters.get(event) ?? new LogLimiter();
-      limiters.set(event, limiter);
+      const limiter = limiters.get(message) ?? new LogLimiter();
+      limiters.set(message, limiter);
       const unlogged = limiter.admit(now.getTime());
       if (unlogged === null) return;
       const counted = unlogged > 0 && { unlogged };
       stream.write(
-        `${JSON.stringify({ time: now.toISOString(), level, event, ...fields, ...counted })}\n`,
+        `${JSON.stringify({ time: now.toISOString(), level, message, ...fields, ...counted })}\n`,
       );
     };
   return { info: write("info"), warn: write("warn"), error: write("error") };

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { StartError } from "./errors.ts";
 import { createPrivateDirectory, SOCKET_PATH_MAX_BYTES, writePrivateFile } from "./files.ts";
 import { parseJson } from "../shared/json.ts";
-import { getErrorMessage } from "../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
 import { getCommandLine, stopStaleProcess } from "./processes/processes.ts";
 
 export interface DataDir {
@@ -94,7 +94,7 @@ async function acquireLock(lockPath: string, lock: LockFile): Promise<void> {
   try {
     await link(ownPath, lockPath);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    if (getErrorCode(error) !== "EEXIST") throw error;
     await removeStaleLock(lockPath);
     await link(ownPath, lockPath);
   } finally {

@@ -1,10 +1,11 @@
 /**
- * The free space on the disk of the data directory. While it is less than the reserve, tunnels and webhook receivers store no
- * more than they hold already, and while it is less than half of the reserve, nothing (`durable-objects/low-disk.ts`): a full disk would stop PostgreSQL, and all of the service with it.
+ * The free space on the disk of the data directory. While it is less than the reserve, tunnels and webhook receivers store
+ * no more than they hold already, and while it is less than half of the reserve, nothing (`durable-objects/low-disk.ts`): a
+ * full disk would stop PostgreSQL, and all of the service with it.
  */
 import { statfs } from "node:fs/promises";
 import { setInterval } from "node:timers/promises";
-import type { MetricFamily } from "../shared/metrics/exposition.ts";
+import { toSingleValue, type MetricFamily } from "../shared/metrics/exposition.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { SECOND_MS } from "../shared/time.ts";
 import type { Log } from "./log.ts";
@@ -74,17 +75,22 @@ export class DiskWatch {
 
   async collectMetrics(): Promise<MetricFamily[]> {
     const space = await this.#options.readSpace();
-    const gauge = (name: string, help: string, value: number): MetricFamily => ({
-      name: `underpass_server_disk_${name}_bytes`,
-      help,
-      type: "gauge",
-      samples: [{ value }],
-    });
     return [
-      gauge("free", "Free space on the disk of the data directory.", space.freeBytes),
-      gauge("size", "Size of the disk of the data directory.", space.sizeBytes),
-      gauge(
-        "reserve",
+      toSingleValue(
+        "gauge",
+        "underpass_server_disk_free_bytes",
+        "Free space on the disk of the data directory.",
+        space.freeBytes,
+      ),
+      toSingleValue(
+        "gauge",
+        "underpass_server_disk_size_bytes",
+        "Size of the disk of the data directory.",
+        space.sizeBytes,
+      ),
+      toSingleValue(
+        "gauge",
+        "underpass_server_disk_reserve_bytes",
         "With less free space than this, captures and deliveries take up no more of the disk.",
         this.#getReserve(space),
       ),

@@ -51,19 +51,18 @@ function formatValue(value: unknown): string {
   return typeof value === "string" && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** The Worker logs objects with a level and an event; its runtime logs plain text. */
+/** The Worker logs objects with a level and an event, the relay those of this log; workerd and others log plain text. */
 function parseEntry(
   line: string,
 ): { level: Level; message: string; fields: Record<string, unknown> } | undefined {
   if (!line.startsWith("{")) return undefined;
   try {
-    const { level, event, ...fields } = JSON.parse(line) as Record<string, unknown>;
-    if (typeof event !== "string") return undefined;
-    return {
-      level: level === "warn" || level === "error" ? level : "info",
-      message: event,
-      fields,
-    };
+    const entry = JSON.parse(line) as Record<string, unknown>;
+    // An event of the Worker can have a message among its fields.
+    const name = "event" in entry ? "event" : "message";
+    const { level, [name]: message, ...fields } = entry;
+    if (typeof message !== "string") return undefined;
+    return { level: level === "warn" || level === "error" ? level : "info", message, fields };
   } catch {
     return undefined;
   }

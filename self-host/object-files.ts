@@ -4,6 +4,7 @@
  */
 import { open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { getErrorCode } from "../shared/error-message.ts";
 
 /** Classes that no longer exist, whose objects had only copies of rows. */
 const OBSOLETE_CLASS_DIRECTORIES = ["underpass-Hostname"];
@@ -73,7 +74,7 @@ async function getSize(path: string): Promise<number> {
   try {
     return (await stat(path)).size;
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return 0;
+    if (getErrorCode(error) === "ENOENT") return 0;
     throw error;
   }
 }

@@ -161,11 +161,11 @@ function createChild(options: RelayOptions) {
         return Promise.resolve();
       },
       onLine: (line, stream) => {
-        const event = parseEvent(line);
-        if (event?.event === "connected to the API") onConnected();
+        const entry = line.startsWith("{") ? parseObject(line) : {};
+        if (entry.message === "connected to the API") onConnected();
         // The reason for a failed start is logged once, not with each retry.
-        if (!isListening && (stream === "stderr" || event?.level === "error")) {
-          lastError = typeof event?.event === "string" ? event.event : line;
+        if (!isListening && (stream === "stderr" || entry.level === "error")) {
+          lastError = typeof entry.message === "string" ? entry.message : line;
         } else {
           log.forward("relay", stream === "stdout" ? "info" : "warn", line);
         }
@@ -188,10 +188,6 @@ function requestRelay(settings: LocalRelaySettings, path: string): Promise<strin
   const headers = { accept: "application/json" };
   const { first: port } = settings.ports;
   return requestText({ method: "GET", host, port, family, path, headers }, HEALTH_MAX_MS);
-}
-
-function parseEvent(line: string): Record<string, unknown> | undefined {
-  return line.startsWith("{") ? parseObject(line) : undefined;
 }
 
 function parseObject(text: string): Record<string, unknown> {

@@ -11,7 +11,7 @@ import { encryptionKeys } from "../workers/config/config.ts";
 import { StartError } from "./errors.ts";
 import { writePrivateFile } from "./files.ts";
 import { parseJson } from "../shared/json.ts";
-import { getErrorMessage } from "../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
 import { readEnvironment, readSettings, SECRET_NAMES, type SecretName } from "./settings.ts";
 
 const SecretsFile = z.object({
@@ -97,7 +97,7 @@ async function readSecretsFile(path: string): Promise<SecretsFile | undefined> {
     text = await readFile(path, "utf8");
   } catch (error) {
     if (error instanceof StartError) throw error;
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (getErrorCode(error) === "ENOENT") return undefined;
     throw new StartError(`${path} can't be read: ${getErrorMessage(error)}`);
   }
   const parsed = SecretsFile.safeParse(parseJson(text));

@@ -14,7 +14,7 @@ import {
   RelayUrl,
 } from "../protocol/relay/settings.ts";
 import type { TraceMode } from "../shared/tracing/request-trace.ts";
-import { getErrorMessage } from "../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
 import { stripBrackets } from "../shared/hosts.ts";
 import { describeIssue } from "../protocol/schemas/issue-messages.ts";
 import {
@@ -295,7 +295,7 @@ export function readEnvironment(...files: string[]): NodeJS.ProcessEnv {
     try {
       Object.assign(environment, parseEnv(readFileSync(file, "utf8")));
     } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") continue;
+      if (getErrorCode(error) === "ENOENT") continue;
       throw new StartError(`${file} can't be read: ${getErrorMessage(error)}`);
     }
   }

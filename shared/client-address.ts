@@ -18,6 +18,11 @@ export interface AddressTrust {
   trustProxy: boolean;
 }
 
+/** @param settings as they are bound to the Worker. */
+export function getAddressTrust(settings: { HOSTED?: string; TRUST_PROXY?: string }): AddressTrust {
+  return { onCloudflare: settings.HOSTED === "true", trustProxy: settings.TRUST_PROXY === "true" };
+}
+
 /** The parts of a request that can hold the address. */
 export interface AddressedRequest {
   headers: { get(name: string): string | null };

@@ -58,8 +58,6 @@ export const PAYMENT_GRACE_MS = 7 * DAY_MS;
 export const LAPSED_BATCH_ROWS = 100;
 /** How often it is checked that the TXT record of a verified domain is still there. */
 export const PROOF_CHECK_INTERVAL_MS = DAY_MS;
-/** A verified domain whose record has been missing for this long is released. */
-export const PROOF_MISSING_MAX_MS = 7 * DAY_MS;
 /** Domains whose record one run of the scheduled job checks. */
 export const PROOF_CHECK_BATCH_ROWS = 50;
 /** Look-ups of TXT records that an organization can make at once: twice the number of open claims. */

@@ -5,7 +5,11 @@
 import { waitUntil } from "cloudflare:workers";
 import type { JSONWebKeySet } from "jose";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
-import { getPublicAddress, type AddressSettings } from "../../protocol/public-address.ts";
+import {
+  getPublicAddress,
+  getServiceDomain,
+  type AddressSettings,
+} from "../../protocol/public-address.ts";
 import { isFromForeignPage, SIGN_IN_TICKET_PATH } from "../identity.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
 import type { Authenticators } from "../access-request.ts";
@@ -57,10 +61,6 @@ export function buildAuthenticators(env: AccessBindings): Authenticators {
 /** The identity gate applies to hosts below the service's own domain: custom domains have their own sign-in. */
 function isCustomHost(host: string, env: AccessBindings): boolean {
   return host !== "" && toRouteName(host, getServiceDomain(env)) === host;
-}
-
-function getServiceDomain({ SERVICE_DOMAIN: domain = "localhost" }: AccessBindings): string {
-  return domain.toLowerCase();
 }
 
 async function loadTokens(env: AccessBindings): Promise<JwtAuthenticator> {

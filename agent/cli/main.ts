@@ -1,5 +1,5 @@
 /** Runs a command line of `underpass`, and reports its failure. */
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { COMMANDS } from "../commands/table/table.ts";
 import { UsageError } from "../options.ts";
 import { InputError } from "../settings-error.ts";
@@ -61,7 +61,7 @@ async function flushOutput(): Promise<void> {
 
 function reportError(error: unknown, args: string[]): void {
   if (error instanceof UsageError) {
-    printError(`${getErrorMessage(error)}\n${formatHelpHint(args)}`);
+    printError(`${explainError(error)}\n${formatHelpHint(args)}`);
     process.exitCode = 2;
   } else {
     printError(formatFailure(error));
@@ -78,5 +78,5 @@ function formatHelpHint(args: string[]): string {
 
 function formatFailure(error: unknown): string {
   if (error instanceof RejectionError) return addAdvice(error, GENERAL_ADVICE);
-  return getErrorMessage(error);
+  return explainError(error);
 }

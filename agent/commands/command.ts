@@ -59,18 +59,31 @@ export const CA_FILE_OPTION = {
   },
 } as const satisfies OptionSpecs;
 
-/** Every command that uses the API has these options. */
-export const API_OPTIONS = {
+export const SERVER_OPTION = {
   server: {
     kind: "text",
     placeholder: "URL",
     help: "the Underpass server (default: the last login)",
   },
+} as const satisfies OptionSpecs;
+
+/** Every command that uses the API has these options. */
+export const API_OPTIONS = {
+  ...SERVER_OPTION,
   ...CA_FILE_OPTION,
   "token-file": {
     kind: "text",
     placeholder: "FILE",
     help: "a file with the capability token, as bytes or in base64 (default: UNDERPASS_TOKEN, or the last login)",
+    complete: "file",
+  },
+} as const satisfies OptionSpecs;
+
+export const CONFIG_OPTION = {
+  config: {
+    kind: "text",
+    placeholder: "FILE",
+    help: "the file (default: underpass.yml in this directory or above it)",
     complete: "file",
   },
 } as const satisfies OptionSpecs;

@@ -2,9 +2,10 @@
 import { readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { fileExists } from "../file-exists.ts";
 import { UsageError } from "../options.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
 
 const FILE_NAMES = ["underpass.yml", "underpass.yaml"] as const;
 const FILE_MAX_BYTES = 1024 * 1024;
@@ -47,7 +48,7 @@ export async function readConfigFile(path: string): Promise<string> {
 
 /** Why a file could not be read, as the end of a sentence. */
 export function describeReadError(error: unknown): string {
-  switch ((error as NodeJS.ErrnoException).code) {
+  switch (getErrorCode(error)) {
     case "ENOENT":
       return "it does not exist; check the path";
     case "EACCES":
@@ -56,6 +57,6 @@ export function describeReadError(error: unknown): string {
     case "EISDIR":
       return "it is a directory; name a file";
     default:
-      return getErrorMessage(error);
+      return explainError(error);
   }
 }

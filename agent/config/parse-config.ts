@@ -9,7 +9,7 @@ import { parseTcpTunnel, type TcpTunnelDefinition } from "../commands/tcp.ts";
 import { parseValue, UsageError, type OptionSpec, type OptionSpecs } from "../options.ts";
 import { toKey } from "./option-keys.ts";
 import { ConfigFields, TUNNEL_FIELDS } from "./schema.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { formatProblems, YamlSource, type Path, type Problem } from "./yaml-source.ts";
 
 /** One tunnel of the file. Two entries with the same name and fields describe the same tunnel. */
@@ -159,13 +159,13 @@ function toUsageProblem(
 
 /** A message of the command line names options; in the file they are keys. */
 function toFileMessage(error: UsageError): string {
-  return getErrorMessage(error).replace(/--([a-z][a-z-]*)/g, (_, option: string) => toKey(option));
+  return explainError(error).replace(/--([a-z][a-z-]*)/g, (_, option: string) => toKey(option));
 }
 
 /** @returns the key that the message is about. */
 function findKey(fields: Fields, error: UsageError): string {
   // A problem inside of the policy's file begins with its path, line and column.
-  if (/^[^\n]+:\d+:\d+: /.test(getErrorMessage(error)) && "policy" in fields) return "policy";
+  if (/^[^\n]+:\d+:\d+: /.test(explainError(error)) && "policy" in fields) return "policy";
   const words = toFileMessage(error).split(/[^a-z_]+/);
   return Object.keys(fields).find((field) => words.includes(field)) ?? "local";
 }

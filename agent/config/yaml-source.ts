@@ -15,6 +15,7 @@ import {
   type YAMLError,
 } from "yaml";
 import { replaceReferences } from "./environment-references.ts";
+import { formatCount } from "../output/format/format-count.ts";
 
 /** Something that is wrong in the file, and its position. Lines and columns count from 1. */
 export interface Problem {
@@ -35,7 +36,7 @@ export function formatProblems(file: string, problems: readonly Problem[]): stri
     .slice(0, PROBLEMS_SHOWN)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
   const hidden = problems.length - lines.length;
-  if (hidden > 0) lines.push(`and ${hidden} more ${hidden === 1 ? "problem" : "problems"}`);
+  if (hidden > 0) lines.push(`and ${formatCount(hidden, "more problem")}`);
   return lines.join("\n");
 }
 

@@ -32,11 +32,11 @@ import {
 } from "../../protocol/limits.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { FrameSplice } from "../tunnel/frame-splice.ts";
-import { describeClose, getErrorMessage } from "../error-message.ts";
+import { describeClose, explainError } from "../error-message.ts";
 import { FrameSender } from "../tunnel/frame-sender.ts";
 import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
 import { buildHello } from "../tunnel/hello.ts";
-import { openWebSocket, skipMasking } from "../websocket.ts";
+import { openWebSocket, skipMasking, toWebSocketUrl } from "../websocket.ts";
 
 /** The agent's local server is the reason. */
 const ORIGIN_RESETS = new Set<number | undefined>([
@@ -85,7 +85,7 @@ export class ClientConnection {
     let problem = "";
     this.#socket.on("open", () => this.#sendHello());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    this.#socket.on("error", (error) => (problem = getErrorMessage(error)));
+    this.#socket.on("error", (error) => (problem = explainError(error)));
     this.#socket.on("close", (code, reason) =>
       this.#handleClose(code, reason.toString() || problem),
     );
@@ -206,8 +206,7 @@ export class ClientConnection {
 }
 
 function openSocket({ server, token, authorities, tunnel }: ClientConnectionOptions): WebSocket {
-  const url = new URL("/agent/streams", server);
-  url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
+  const url = toWebSocketUrl("/agent/streams", server);
   url.searchParams.set("tunnel", tunnel);
   return openWebSocket(url, STREAMS_SUBPROTOCOL, token.toString("base64url"), {
     maxPayload: WIRE_MESSAGE_MAX_BYTES,

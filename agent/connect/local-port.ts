@@ -8,7 +8,7 @@ import { formatHostAndPort } from "../../shared/hosts.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import type { ServerAccess } from "../server-access.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { SettingsError } from "../settings-error.ts";
 import { getBackOffMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
@@ -201,6 +201,6 @@ function describeListenError(error: NodeJS.ErrnoException, host: string, port: n
     case "EACCES":
       return `this user may not listen on ${address}; choose a port above 1023 with --listen`;
     default:
-      return `can't listen on ${address}: ${getErrorMessage(error)}`;
+      return `can't listen on ${address}: ${explainError(error)}`;
   }
 }

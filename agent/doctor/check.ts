@@ -1,4 +1,5 @@
 /** The checks of `underpass doctor`: their names, their results, and the time that each may take. */
+import { getErrorCode } from "../../shared/error-message.ts";
 
 /** In the order of the output. The keys are the names in `--json`. */
 export const CHECK_LABELS = {
@@ -111,9 +112,8 @@ export async function runAfter<Before, Value>(
 }
 
 /** The code of a system error, such as ECONNREFUSED; of a failed fetch, that of its cause. */
-export function getErrorCode(error: unknown): string {
+export function findErrorCode(error: unknown): string {
   if (!(error instanceof Error)) return "";
   const inner: unknown = error instanceof AggregateError ? error.errors[0] : error.cause;
-  const own = (error as NodeJS.ErrnoException).code;
-  return (inner instanceof Error && getErrorCode(inner)) || (own ?? "");
+  return (inner instanceof Error && findErrorCode(inner)) || (getErrorCode(error) ?? "");
 }

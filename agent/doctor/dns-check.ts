@@ -1,8 +1,8 @@
 /** Whether the server's name leads to addresses, and to which. */
 import { lookup, type LookupAddress } from "node:dns";
 import ipaddr from "ipaddr.js";
-import { getErrorMessage } from "../error-message.ts";
-import { getErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
+import { explainError } from "../error-message.ts";
+import { findErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import { getHost } from "../outgoing/address.ts";
 import { isAddress, type Route } from "./route.ts";
 
@@ -52,7 +52,7 @@ export async function checkDns(
 }
 
 function describeFailure(tried: string, name: string, error: unknown): Outcome<never> {
-  switch (getErrorCode(error)) {
+  switch (findErrorCode(error)) {
     case "ENOTFOUND":
       return problem(
         tried,
@@ -69,7 +69,7 @@ function describeFailure(tried: string, name: string, error: unknown): Outcome<n
     default:
       return problem(
         tried,
-        `the look-up failed: ${getErrorMessage(error)}`,
+        `the look-up failed: ${explainError(error)}`,
         "Check the DNS settings of this machine.",
       );
   }

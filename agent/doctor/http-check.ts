@@ -2,7 +2,7 @@
 import { fetch as fetchWithUndici } from "undici";
 import { z } from "zod";
 import { compareVersions } from "../compare-versions.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { createDispatcher } from "../outgoing/dispatcher.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
@@ -49,7 +49,7 @@ export async function checkHttp(
     response = await fetch(url, { signal, headers: { accept: "application/json" } });
     text = await readStart(response);
   } catch (error) {
-    const reason = signal.aborted ? "no answer in time" : getErrorMessage(error);
+    const reason = signal.aborted ? "no answer in time" : explainError(error);
     return problem(
       tried,
       `the request failed: ${reason}`,

@@ -6,10 +6,10 @@ import { isIP } from "node:net";
 import { TLSSocket } from "node:tls";
 import { promisify } from "node:util";
 import type { Target } from "../origin/target.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { tryToConnect } from "../local-server/http-connector.ts";
 import { explainSocketError } from "../local-server/unix-socket.ts";
-import { getErrorCode, ok, problem, warning, type Outcome } from "./check.ts";
+import { findErrorCode, ok, problem, warning, type Outcome } from "./check.ts";
 import { openTcp } from "./route.ts";
 import { formatHostAndPort, stripBrackets } from "../../shared/hosts.ts";
 
@@ -65,11 +65,11 @@ async function checkSocket(
   socketPath: string,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const error = await tryToConnect(target, false);
+  const error = await tryToConnect(target, { insecureUpstream: false });
   if (!error)
     return checkAnswer({ target, address: { socketPath }, tried, where: "it listens" }, signal);
-  const known = explainSocketError(getErrorCode(error), target.origin);
-  if (!known) return problem(tried, getErrorMessage(error), "Check the path of the socket.");
+  const known = explainSocketError(findErrorCode(error), target.origin);
+  if (!known) return problem(tried, explainError(error), "Check the path of the socket.");
   const advice = known.advice[0]!.toUpperCase() + known.advice.slice(1);
   return problem(tried, known.problem, `${advice}.`);
 }
@@ -191,7 +191,7 @@ function requestRoot(
       settle({ status, untrusted: isTrusted ? null : getTrustErrorCode(socket) });
     });
     request.on("error", (error) => {
-      const isLate = timeout.aborted || getErrorCode(error) === "ABORT_ERR";
+      const isLate = timeout.aborted || findErrorCode(error) === "ABORT_ERR";
       settle(isLate ? "no_answer" : "no_http");
     });
     request.end();
@@ -201,5 +201,5 @@ function requestRoot(
 /** `DEPTH_ZERO_SELF_SIGNED_CERT`. The types of Node.js declare an Error, but it is the code as a text. */
 function getTrustErrorCode(socket: TLSSocket): string {
   const error: unknown = socket.authorizationError;
-  return typeof error === "string" ? error : getErrorCode(error);
+  return typeof error === "string" ? error : findErrorCode(error);
 }

@@ -3,7 +3,7 @@ import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import { CONTROL_PATH, toRelayUrl } from "../../protocol/relay/paths.ts";
 import type { PresentedToken } from "../../protocol/schemas/tunnels/diagnostics.ts";
 import { findCloseName } from "../../protocol/wire/close-codes.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
 import { ok, skipped, warning, type Outcome } from "./check.ts";
 import type { Route } from "./route.ts";
@@ -40,7 +40,7 @@ function findProblem(
     const options = { followRedirects: false, authorities };
     const socket = openWebSocket(toRelayUrl(url, CONTROL_PATH), RELAY_SUBPROTOCOL, "", options);
     const fail = (problem: string): void => resolve(`${url} can't be reached (${problem})`);
-    socket.on("error", (error) => fail(getErrorMessage(error)));
+    socket.on("error", (error) => fail(explainError(error)));
     socket.on("close", (code) => {
       if (findCloseName(code) === null) fail("the connection was lost");
       else resolve(null);

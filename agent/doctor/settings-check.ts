@@ -9,7 +9,7 @@ import {
   TOKEN_VARIABLE,
 } from "../settings.ts";
 import { MissingTokenError } from "../settings-error.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import type { ServerEndpoint } from "../server-access.ts";
 import { ok, problem, warning, type Outcome } from "./check.ts";
@@ -35,7 +35,7 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
   try {
     server = await findServer(options.server);
   } catch (error) {
-    return problem(tried, getErrorMessage(error), "Correct it, and run underpass doctor again.");
+    return problem(tried, explainError(error), "Correct it, and run underpass doctor again.");
   }
   const from = `server ${server.origin} (${await describeServerSource(options, server)})`;
   const hasVariable =
@@ -64,10 +64,10 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
     }
     if (hasVariable) {
       const advice = `Correct ${TOKEN_VARIABLE}, or unset it.`;
-      return { ...problem(tried, `${from}; ${getErrorMessage(error)}`, advice), value };
+      return { ...problem(tried, `${from}; ${explainError(error)}`, advice), value };
     }
     const advice = "Correct it, or give --token-file a file that you can read.";
-    return { ...problem(tried, `${from}; ${getErrorMessage(error)}`, advice), value };
+    return { ...problem(tried, `${from}; ${explainError(error)}`, advice), value };
   }
 }
 

@@ -1,8 +1,8 @@
 /** Whether each address of the server accepts TCP connections. */
 import { isIPv6 } from "node:net";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import type { ResolvedRoute } from "./dns-check.ts";
-import { getErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
+import { findErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import { getPort } from "../outgoing/address.ts";
 import { openTcp, type Route } from "./route.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
@@ -53,7 +53,7 @@ async function attempt(address: string, port: number, signal: AbortSignal): Prom
       isUnreachable: false,
     };
   } catch (error) {
-    const code = getErrorCode(error);
+    const code = findErrorCode(error);
     const isUnreachable = ["ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL"].includes(code);
     const result = isUnreachable
       ? "can't be reached from this network"
@@ -61,7 +61,7 @@ async function attempt(address: string, port: number, signal: AbortSignal): Prom
         ? "refuses connections"
         : code === "ETIMEDOUT" || signal.aborted
           ? "does not answer"
-          : `failed: ${getErrorMessage(error)}`;
+          : `failed: ${explainError(error)}`;
     return { address, result, isConnected: false, isUnreachable };
   }
 }

@@ -8,9 +8,9 @@ import {
   type TLSSocket,
 } from "node:tls";
 import { X509Certificate } from "node:crypto";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { DAY_MS } from "../../shared/time.ts";
-import { getErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
+import { findErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import { getHost, getPort } from "../outgoing/address.ts";
 import { openThroughProxy } from "../outgoing/proxy.ts";
 import type { Route } from "./route.ts";
@@ -85,7 +85,7 @@ function describeHandshakeFailure(
   { server }: Route,
   error: unknown,
 ): Outcome<never> {
-  const code = getErrorCode(error);
+  const code = findErrorCode(error);
   if (code === "ERR_SSL_WRONG_VERSION_NUMBER" || code === "ERR_SSL_PACKET_LENGTH_TOO_LONG") {
     return problem(
       tried,
@@ -102,7 +102,7 @@ function describeHandshakeFailure(
   }
   return problem(
     tried,
-    `the handshake failed: ${getErrorMessage(error)}`,
+    `the handshake failed: ${explainError(error)}`,
     "The server, or a proxy in between, may only support an old TLS version: the agent requires TLS 1.2.",
   );
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { PresentedToken } from "../../protocol/schemas/tunnels/diagnostics.ts";
 import { HOUR_MS } from "../../shared/time.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { formatUsd } from "../output/format/format-usd.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Fetch } from "./http-check.ts";
@@ -33,7 +33,7 @@ export async function checkToken(
     status = response.status;
     body = await response.json().catch(() => undefined);
   } catch (error) {
-    const reason = signal.aborted ? "no answer in time" : getErrorMessage(error);
+    const reason = signal.aborted ? "no answer in time" : explainError(error);
     return problem(tried, `the request failed: ${reason}`, "Run underpass doctor again.");
   }
   if (status === 404) return skipped("this server is too old to describe a token");

@@ -5,8 +5,8 @@ import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { findCloseName } from "../../protocol/wire/close-codes.ts";
 import { SUBPROTOCOL } from "../../protocol/wire/frames.ts";
 import { parseJson } from "../../shared/json.ts";
-import { getErrorMessage } from "../error-message.ts";
-import { openWebSocket } from "../websocket.ts";
+import { explainError } from "../error-message.ts";
+import { openWebSocket, toWebSocketUrl } from "../websocket.ts";
 import { ok, problem, type Outcome } from "./check.ts";
 import { DiagnosticConnection } from "./diagnostic-connection.ts";
 import { formatBody } from "./http-check.ts";
@@ -72,7 +72,7 @@ async function describeAttempt(route: Route, outcome: Attempt): Promise<Outcome<
         return ok(tried, "it opens, and the server's message arrives", refused);
       }
       if (name !== null) {
-        return ok(tried, `it opens, and the server answers ${describeClose(outcome)}`, refused);
+        return ok(tried, `it opens, and the server answers ${formatClose(outcome)}`, refused);
       }
       return problem(
         tried,
@@ -93,7 +93,7 @@ async function describeAttempt(route: Route, outcome: Attempt): Promise<Outcome<
   }
 }
 
-function describeClose({ code, reason }: { code: number; reason: string }): string {
+function formatClose({ code, reason }: { code: number; reason: string }): string {
   return reason === "" ? String(code) : reason;
 }
 
@@ -122,8 +122,7 @@ function adviseToAllow(hostname: string): string {
 }
 
 function attempt(route: Route, path: string, signal: AbortSignal): Promise<Attempt> {
-  const url = new URL(path, route.server);
-  url.protocol = route.server.protocol === "https:" ? "wss:" : "ws:";
+  const url = toWebSocketUrl(path, route.server);
   return new Promise((resolve) => {
     const credentials = route.token?.toString("base64url") ?? "";
     const { authorities } = route;
@@ -140,7 +139,7 @@ function attempt(route: Route, path: string, signal: AbortSignal): Promise<Attem
       resolve(readResponse(response).finally(() => socket.terminate()));
     });
     socket.on("error", (error) =>
-      resolve({ kind: "failed", message: getErrorMessage(error), isOpened }),
+      resolve({ kind: "failed", message: explainError(error), isOpened }),
     );
     signal.addEventListener("abort", () => {
       resolve({ kind: "failed", message: "no answer in time", isOpened });

@@ -11,6 +11,7 @@ import type { InspectedTunnels, TunnelDescription } from "./inspected-tunnels.ts
 import { isLoopback, stripBrackets } from "../../shared/hosts.ts";
 import { escapeControlsInJson } from "../../shared/text/escape-controls.ts";
 import { escapeHtml } from "../../shared/text/escape-html.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
 
 export const DEFAULT_INSPECT_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 4040 };
 /** How many ports are tried from the given one on. */
@@ -38,7 +39,7 @@ export class InspectServer {
         await once(this.#server, "listening");
         break;
       } catch (error) {
-        const isTaken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+        const isTaken = getErrorCode(error) === "EADDRINUSE";
         if (!isTaken || tried === PORTS_TRIED || port >= 65_535) throw error;
         port += 1;
       }

@@ -1,5 +1,5 @@
 import type { ListenAddress } from "../connect/listen-address.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { DEFAULT_INSPECT_ADDRESS, InspectServer } from "./inspect-server.ts";
 import type { InspectedTunnels } from "./inspected-tunnels.ts";
 import { isLoopback } from "../../shared/hosts.ts";
@@ -33,7 +33,7 @@ export async function startInspectServer(
       );
     }
   } catch (error) {
-    agent.emit("notice", `--inspect can't listen at ${host}:${port}: ${getErrorMessage(error)}`);
+    agent.emit("notice", `--inspect can't listen at ${host}:${port}: ${explainError(error)}`);
     return () => undefined;
   }
   if (!isLoopback(host)) {

@@ -1,5 +1,5 @@
 /** The options of `expose()`, checked as the command line checks its own. Every mistake is a TypeError. */
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { z } from "zod";
 import { describeIssue, formatPath } from "../../protocol/schemas/issue-messages.ts";
 import { Label } from "../../protocol/schemas/scalars.ts";
@@ -96,7 +96,7 @@ export function asTypeError<Result>(parse: () => Result): Result {
 /** A `UsageError` names options as `--host-header`, which is `hostHeader` here. @returns any other error as it is. */
 export function toTypeError(error: unknown): unknown {
   if (!(error instanceof UsageError)) return error;
-  const message = getErrorMessage(error).replace(/--([a-z][a-z-]*)/g, (_, name: string) =>
+  const message = explainError(error).replace(/--([a-z][a-z-]*)/g, (_, name: string) =>
     name.replace(/-(.)/g, (__, letter: string) => letter.toUpperCase()),
   );
   return new TypeError(`expose(): ${message}`);

@@ -7,7 +7,7 @@ import { getAttemptMaxMs, getLookup, type Target } from "../origin/target.ts";
 
 export function buildHttpConnector(
   target: Target,
-  insecureUpstream: boolean,
+  { insecureUpstream }: { insecureUpstream: boolean },
 ): buildConnector.connector {
   return buildConnector({
     timeout: ORIGIN_CONNECT_MAX_MS,
@@ -29,8 +29,11 @@ export function toConnectOptions({ scheme, host, port }: Target): buildConnector
 }
 
 /** Opens a connection, as for a request, and closes it. @returns why that failed, or null. */
-export function tryToConnect(target: Target, insecureUpstream: boolean): Promise<Error | null> {
-  const connect = buildHttpConnector(target, insecureUpstream);
+export function tryToConnect(
+  target: Target,
+  options: { insecureUpstream: boolean },
+): Promise<Error | null> {
+  const connect = buildHttpConnector(target, options);
   return new Promise((resolve) => {
     connect(toConnectOptions(target), (...[error, socket]) => {
       socket?.destroy();

@@ -31,9 +31,9 @@ interface WaitingConnection {
 type State = "unknown" | "up" | "waiting" | "down" | "ended";
 
 export class RestartWait {
-  readonly #onChange: (isListening: boolean) => void;
+  readonly #onListeningChanged: (isListening: boolean) => void;
   #state: State = "unknown";
-  /** Whether `onChange` was told that the server refuses connections, and nothing since. */
+  /** Whether `onListeningChanged` was told that the server refuses connections, and nothing since. */
   #isReported = false;
   #endsAtMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -41,9 +41,9 @@ export class RestartWait {
   readonly #waiting = new Set<WaitingConnection>();
   #refusal = new Error("the local server refuses connections");
 
-  /** @param onChange is told that a server that accepted connections refuses them now, and that it accepts them again. */
-  constructor(onChange: (isListening: boolean) => void) {
-    this.#onChange = onChange;
+  /** @param onListeningChanged is told that a server that accepted connections refuses them now, and that it accepts them again. */
+  constructor(onListeningChanged: (isListening: boolean) => void) {
+    this.#onListeningChanged = onListeningChanged;
   }
 
   /**
@@ -77,7 +77,7 @@ export class RestartWait {
   reportAccepted(): void {
     if (this.#state === "ended") return;
     this.#state = "up";
-    if (this.#isReported) this.#onChange(true);
+    if (this.#isReported) this.#onListeningChanged(true);
     this.#isReported = false;
     for (const connection of this.#takeWaiting()) connection.attempt();
   }
@@ -102,7 +102,7 @@ export class RestartWait {
     this.#timer = setInterval(() => this.#tryAgain(), ATTEMPT_INTERVAL_MS);
     if (code === QUEUE_FULL) return;
     this.#isReported = true;
-    this.#onChange(false);
+    this.#onListeningChanged(false);
   }
 
   #tryAgain(): void {

@@ -14,11 +14,11 @@ import {
   WATCH_PROTOCOL,
 } from "../../protocol/captures/watch-protocol.ts";
 import { parseJson } from "../../shared/json.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { getBackOffMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { AnyErrorBody } from "../service-api.ts";
-import { openWebSocket } from "../websocket.ts";
+import { openWebSocket, toWebSocketUrl } from "../websocket.ts";
 import type { ManagementApi } from "./management-api.ts";
 
 /** The server answers a ping without waking the object of the organization. */
@@ -64,9 +64,7 @@ export class CaptureWatch extends EventEmitter<Events> {
   constructor(api: ManagementApi, tunnelId: string | undefined) {
     super();
     this.#api = api;
-    const { server } = api.endpoint;
-    this.#url = new URL("/inspector/ws?batch=1", server);
-    this.#url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
+    this.#url = toWebSocketUrl("/inspector/ws?batch=1", api.endpoint.server);
     if (tunnelId !== undefined) this.#url.searchParams.set("tunnel_id", tunnelId);
   }
 
@@ -87,7 +85,7 @@ export class CaptureWatch extends EventEmitter<Events> {
         else this.#retryLater();
       });
     });
-    socket.on("error", (error) => (this.#problem ||= getErrorMessage(error)));
+    socket.on("error", (error) => (this.#problem ||= explainError(error)));
     socket.on("close", (code) => {
       if (!isRefused) this.#handleClose(code);
     });

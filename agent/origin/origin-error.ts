@@ -1,7 +1,7 @@
 /** Why the local server did not answer a visitor, in a sentence for the user. */
 import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
 import { ORIGIN_HEADERS_MAX_BYTES } from "../limits.ts";
-import { getErrorMessage, HANDSHAKE_TIMEOUT_MESSAGE } from "../error-message.ts";
+import { explainError, HANDSHAKE_TIMEOUT_MESSAGE } from "../error-message.ts";
 import { explainSocketError } from "../local-server/unix-socket.ts";
 import type { Target } from "./target.ts";
 
@@ -139,7 +139,7 @@ export function describeOriginError(
     case "ERR_SSL_WRONG_VERSION_NUMBER":
       return `${origin} does not speak TLS; use http:// in the local address`;
     default:
-      return describeByName(error, origin) ?? getErrorMessage(error);
+      return describeByName(error, origin) ?? explainError(error);
   }
 }
 

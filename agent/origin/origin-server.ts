@@ -62,7 +62,7 @@ export class OriginServer {
     this.#options = options;
     this.#events = events;
     this.#restart = new RestartWait((isListening) => events.onListeningChanged(isListening));
-    this.#connect = buildHttpConnector(target, this.#allowsInvalidCertificate);
+    this.#connect = buildHttpConnector(target, { insecureUpstream: this.#insecureUpstream });
     this.#dispatcher = target.createDispatcher
       ? target.createDispatcher({
           getPublicOrigin: () => this.publicOrigin,
@@ -86,7 +86,7 @@ export class OriginServer {
     return this.#openRequests >= ORIGIN_CONNECTIONS_MAX;
   }
 
-  get #allowsInvalidCertificate(): boolean {
+  get #insecureUpstream(): boolean {
     return this.#options["insecure-upstream"] ?? false;
   }
 
@@ -177,7 +177,7 @@ export class OriginServer {
   /** @returns why the local server accepts no connections now, in a sentence; null when it does. */
   async findConnectProblem(): Promise<string | null> {
     if (this.target.createDispatcher) return null;
-    const error = await tryToConnect(this.target, this.#allowsInvalidCertificate);
+    const error = await tryToConnect(this.target, { insecureUpstream: this.#insecureUpstream });
     if (!error) this.#restart.reportAccepted();
     return error && describeNotListening(error, this.target.origin);
   }
@@ -189,8 +189,8 @@ export class OriginServer {
     this.#wasCheckedForTls = true;
     const { host, port, origin } = this.target;
     const target: Target = { ...this.target, scheme: "https", origin: `https://${host}:${port}` };
-    if (await tryToConnect(target, true)) return;
-    const isTrusted = (await tryToConnect(target, false)) === null;
+    if (await tryToConnect(target, { insecureUpstream: true })) return;
+    const isTrusted = (await tryToConnect(target, { insecureUpstream: false })) === null;
     const option = isTrusted ? "" : " with --insecure-upstream";
     this.notify(`${origin} speaks https, not http; use ${target.origin}${option}`);
   }

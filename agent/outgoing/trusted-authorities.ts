@@ -6,7 +6,7 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import * as tls from "node:tls";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { UsageError } from "../options.ts";
 
 /** The certificates of all public authorities together have a quarter of a mebibyte. */
@@ -56,7 +56,7 @@ async function readCertificateFile(path: string): Promise<string> {
       ? `${path} is a directory; name a file`
       : `${path} is too large for certificates; name another file`;
   } catch (error) {
-    problem = getErrorMessage(error);
+    problem = explainError(error);
   }
   throw new UsageError(`can't read the CA file: ${problem}`);
 }

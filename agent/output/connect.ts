@@ -11,6 +11,7 @@ import {
   type Output,
 } from "./output.ts";
 import { formatBytes } from "./format/format-bytes.ts";
+import { formatSeconds } from "./format/format-seconds.ts";
 
 const ADVICE: Advice = {
   ...GENERAL_ADVICE,
@@ -48,8 +49,7 @@ function formatConnection({
   bytesOut,
   problem,
 }: LocalConnectionReport): string {
-  const seconds = (durationMs / 1000).toFixed(durationMs < 10_000 ? 2 : 0);
   const bytes = `${formatBytes(bytesIn)} sent, ${formatBytes(bytesOut)} received`;
   const why = problem === undefined ? "" : `: ${problem}`;
-  return `connection ${why === "" ? "closed" : "failed"} after ${seconds} s, ${bytes}${why}`;
+  return `connection ${why === "" ? "closed" : "failed"} after ${formatSeconds(durationMs)}, ${bytes}${why}`;
 }

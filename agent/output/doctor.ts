@@ -1,6 +1,7 @@
 /** The output of `underpass doctor`: a line for each check and advice below it, or one JSON array. */
 import { CHECK_LABELS, type Report } from "../doctor/check.ts";
 import { isColored } from "./format/colors.ts";
+import { formatCount } from "./format/format-count.ts";
 import { printColoredLine, printIndentedJson, printLine } from "./output.ts";
 import { dim, green, red, yellow } from "./format/colors.ts";
 import { escapeControls } from "../../shared/text/escape-controls.ts";
@@ -40,9 +41,7 @@ export async function printReportsJson(reports: Promise<Report>[]): Promise<bool
 
 function formatReport(report: Report, canShowSymbols: boolean): string[] {
   const { status, tried, result, advice } = report;
-  const mark = canShowSymbols
-    ? COLORS[status](SYMBOLS[status])
-    : (status === "skipped" ? "skipped" : status).padEnd(WORD_CHARS);
+  const mark = canShowSymbols ? COLORS[status](SYMBOLS[status]) : status.padEnd(WORD_CHARS);
   const label = CHECK_LABELS[report.check].padEnd(LABEL_CHARS);
   const text = escapeControls(result);
   const line = `${mark} ${label}${canShowSymbols && status === "skipped" ? dim(text) : text}`;
@@ -64,10 +63,6 @@ function formatSummary(reports: Report[]): string {
 
 function describeFine(count: number): string {
   return `${formatCount(count, "check")} ${count === 1 ? "is" : "are"} fine`;
-}
-
-function formatCount(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 function hasProblem(reports: Report[]): boolean {

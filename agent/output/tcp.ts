@@ -4,6 +4,7 @@ import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
 import { formatBytes } from "./format/format-bytes.ts";
+import { formatSeconds } from "./format/format-seconds.ts";
 import {
   createEventPrinter,
   createLinePrinter,
@@ -60,6 +61,5 @@ function formatConnection(connection: ConnectionReport): string {
   const { address, via, durationMs, bytesIn, bytesOut, problem } = connection;
   const from = `${address}${via === "connect" ? " (connect)" : ""}`;
   if (problem !== undefined) return `${from} not served: ${problem}`;
-  const seconds = (durationMs / 1000).toFixed(durationMs < 10_000 ? 2 : 0);
-  return `${from} ${seconds} s, ${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`;
+  return `${from} ${formatSeconds(durationMs)}, ${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`;
 }

@@ -1,4 +1,5 @@
 /** One line about the path and the devices: `udp 23 ms · 0.1 % lost · 3 devices · laptop handshake 12 s ago`. */
+import { formatCount } from "./format/format-count.ts";
 import { formatAgo } from "./format/format-relative-time.ts";
 import type { VpnSession } from "../vpn/session.ts";
 
@@ -8,7 +9,7 @@ export function formatStatusLine(session: VpnSession, nowMs: number): string {
   return [
     latencyMs === null ? transport : `${transport} ${formatLatency(latencyMs)}`,
     ...(loss === null ? [] : [`${(loss * 100).toFixed(1)} % lost`]),
-    session.devices.length === 1 ? "1 device" : `${session.devices.length} devices`,
+    formatCount(session.devices.length, "device"),
     ...(latest ? [`${latest.name} handshake ${formatAgo(nowMs - latest.atMs)}`] : []),
   ].join(" · ");
 }

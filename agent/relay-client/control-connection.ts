@@ -22,7 +22,7 @@ import { CONTROL_PATH, toRelayUrl } from "../../protocol/relay/paths.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { parseJson } from "../../shared/json.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
-import { describeClose, getErrorMessage } from "../error-message.ts";
+import { describeClose, explainError } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
 import { getBackOffMs, getRetryDelayMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
@@ -152,7 +152,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       return await this.#fetchAccess();
     } catch (error) {
       if (error instanceof RejectionError) throw error;
-      this.#apiProblem = `; the server does not say where the relay is now: ${getErrorMessage(error)}`;
+      this.#apiProblem = `; the server does not say where the relay is now: ${explainError(error)}`;
       return current;
     }
   }
@@ -272,7 +272,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   #handleFailure(error: unknown): void {
     if (this.#abort.signal.aborted) return;
     if (error instanceof RejectionError) return this.#reject(error);
-    this.#retryLater(getErrorMessage(error), getBackOffMs(this.#failures));
+    this.#retryLater(explainError(error), getBackOffMs(this.#failures));
   }
 
   #retryLater(reason: string, inMs: number, code?: number): void {
@@ -307,7 +307,7 @@ function openSocket(
 /** The agent's user has not chosen the relay's address, and can't check it. */
 function describeRelayError(error: Error): string {
   const advice = "ask the server's operator to check the relay's address (RELAY_HOST, RELAY_URL)";
-  return getErrorMessage(error).replace("check the address", advice);
+  return explainError(error).replace("check the address", advice);
 }
 
 function getRemainingMs(access: RelayAccess): number {

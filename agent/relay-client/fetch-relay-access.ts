@@ -1,5 +1,5 @@
 /** Asks the API for the ticket that opens a relay connection: for a tunnel that this agent serves, or for a network. */
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { RetryableError, type ServiceApi } from "../service-api.ts";
 import { RejectionError } from "../rejection-error.ts";
@@ -21,6 +21,6 @@ export async function fetchRelayAccess(
   } catch (error) {
     // Another agent is serving, which may change.
     const isConflict = error instanceof RejectionError && error.reason === "conflict";
-    throw isConflict ? new RetryableError(getErrorMessage(error)) : error;
+    throw isConflict ? new RetryableError(explainError(error)) : error;
   }
 }

@@ -1,6 +1,7 @@
 /** UDP sockets to the relay: connected, so that only the relay's datagrams are received. */
 import { createSocket, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
+import { stripBrackets } from "../../shared/hosts.ts";
 
 /**
  * The buffer size that is requested for each direction. The system default, about 200 KiB, overflows within milliseconds
@@ -20,11 +21,9 @@ export interface SocketBuffers {
   sendBytes: number;
 }
 
-/** All addresses of a host, in the resolver's order. @throws when it has none. */
+/** All addresses of a URL's host, in the resolver's order. @throws when it has none. */
 export async function resolveRelay(host: string): Promise<RelayAddress[]> {
-  // The brackets of an IPv6 address in a URL.
-  const plain = host.startsWith("[") ? host.slice(1, -1) : host;
-  const addresses = await lookup(plain, { all: true, verbatim: true });
+  const addresses = await lookup(stripBrackets(host), { all: true, verbatim: true });
   return addresses.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
 }
 

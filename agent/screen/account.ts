@@ -4,7 +4,7 @@ import type { ServiceApi } from "../service-api.ts";
 import { escapeControls } from "../../shared/text/escape-controls.ts";
 
 /** Lenient, because the server may be older or newer than this agent. */
-const PresentedToken = z.object({
+const TokenAccount = z.object({
   name: z.string(),
   organization: z.object({ name: z.string(), plan: z.string().optional() }),
 });
@@ -13,7 +13,7 @@ const PresentedToken = z.object({
 export async function findAccount(api: ServiceApi): Promise<string | undefined> {
   try {
     const { signal } = new AbortController();
-    const token = await api.call(PresentedToken, "GET", "/agent/token", { signal });
+    const token = await api.call(TokenAccount, "GET", "/agent/token", { signal });
     const { name, plan } = token.organization;
     const parts = [name, ...(plan === undefined ? [] : [`${plan} plan`]), `token ${token.name}`];
     return escapeControls(parts.join(", "));

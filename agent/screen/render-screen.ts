@@ -1,5 +1,6 @@
 /** Renders the screen of `underpass http`, `tcp` and `start`: a pure function of its state. */
 import { describeGates, describeUnchangedGates } from "../gates/tunnel-gates.ts";
+import { formatCount } from "../output/format/format-count.ts";
 import { formatExpiry } from "../output/format/format-relative-time.ts";
 import { formatStopping } from "../output/output.ts";
 import { cutLine, getLineText, type Line, type Span, type Style } from "./line.ts";
@@ -111,11 +112,16 @@ interface HeadLine {
   isOptional: boolean;
 }
 
+function required(lines: Line[]): HeadLine[] {
+  return lines.map((line) => ({ line, isOptional: false }));
+}
+
+function optional(lines: Line[]): HeadLine[] {
+  return lines.map((line) => ({ line, isOptional: true }));
+}
+
 function formatHead(state: ScreenState, width: number, height: number): HeadLine[] {
   const { tunnels, requests, notices, inspectorUrl } = state;
-  const required = (lines: Line[]): HeadLine[] =>
-    lines.map((line) => ({ line, isOptional: false }));
-  const optional = (lines: Line[]): HeadLine[] => lines.map((line) => ({ line, isOptional: true }));
   const only = tunnels.length === 1 ? tunnels[0] : undefined;
   const addresses =
     only !== undefined
@@ -183,7 +189,7 @@ function formatConnectCommands(tunnels: readonly TunnelView[], width: number): L
   const commands = tunnels.flatMap((tunnel) => getConnectCommand(tunnel) ?? []);
   const shown = commands.slice(0, PRIVATE_TUNNELS_SHOWN);
   const hidden = commands.length - shown.length;
-  const rest = `and ${hidden} more private ${hidden === 1 ? "tunnel" : "tunnels"}`;
+  const rest = `and ${formatCount(hidden, "more private tunnel")}`;
   return (hidden === 0 ? shown : [...shown, rest]).flatMap((text, at) =>
     formatMessage(at === 0 ? "Connect" : "", text, width),
   );
@@ -202,16 +208,14 @@ function formatGates(tunnels: readonly TunnelView[], width: number): HeadLine[] 
       },
     ];
   });
-  const toLines = (label: string, text: string, isOptional: boolean): HeadLine[] =>
-    formatMessage(label, text, width).map((line) => ({ line, isOptional }));
   const shown = gated.slice(0, GATED_TUNNELS_SHOWN);
   const hidden = gated.length - shown.length;
   const lines = shown.flatMap(({ visitors, unchanged }, at) => [
-    ...toLines(at === 0 ? "Visitors" : "", visitors, false),
-    ...(unchanged === undefined ? [] : toLines("", unchanged, true)),
+    ...required(formatMessage(at === 0 ? "Visitors" : "", visitors, width)),
+    ...(unchanged === undefined ? [] : optional(formatMessage("", unchanged, width))),
   ]);
-  const rest = `and ${hidden} more ${hidden === 1 ? "tunnel" : "tunnels"} with gates`;
-  return hidden === 0 ? lines : [...lines, ...toLines("", rest, false)];
+  const rest = `and ${formatCount(hidden, "more tunnel")} with gates`;
+  return hidden === 0 ? lines : [...lines, ...required(formatMessage("", rest, width))];
 }
 
 /** When tunnels expire; of several tunnels, only the first to expire are named. */

@@ -1,7 +1,9 @@
 /** The lines of requests on the screen. Columns are left out when the screen is narrow, the path last. */
 import { escapeControls } from "../../shared/text/escape-controls.ts";
 import { formatBytes } from "../output/format/format-bytes.ts";
+import { formatCount } from "../output/format/format-count.ts";
 import { formatStatus } from "../output/format/format-status.ts";
+import { formatTimeOfDay } from "../output/format/format-time-of-day.ts";
 import type { Line, Style } from "./line.ts";
 import type { RequestEntry, RequestList } from "./request-list.ts";
 import { cutText, fitRight, fitText, formatPath, getWidth, wrapText } from "./text.ts";
@@ -82,7 +84,7 @@ function formatRequest(
   const { method } = report;
   const columns = [
     isSelected ? ">" : " ",
-    ...(width >= TIME_MIN_WIDTH ? [formatTime(atMs)] : []),
+    ...(width >= TIME_MIN_WIDTH ? [formatTimeOfDay(new Date(atMs))] : []),
     ...(nameWidth > 0 ? [fitText(tunnel, nameWidth)] : []),
   ];
   const before = `${columns.join(" ")}${columns.length > 1 ? " " : ""}`;
@@ -137,7 +139,7 @@ function getNotes({ report, isOpen, isReplay, closedAtMs }: RequestEntry): strin
   if (kind === "events") {
     return [`  event stream ${state}${isReplay ? ", replay" : ""}`, `  ${state}`];
   }
-  const count = `${messages} ${messages === 1 ? "message" : "messages"}`;
+  const count = formatCount(messages, "message");
   return [`  WebSocket ${state}, ${count}`, `  ${state}, ${count}`, `  ${state}`];
 }
 
@@ -148,13 +150,6 @@ function fitPath(path: string, notes: string[], room: number): { path: string; n
   const whole = notes.find((text) => getWidth(path) + getWidth(text) <= room);
   const note = whole ?? cutText(last, Math.max(0, room - pathMin));
   return { path: cutText(path, room - getWidth(note)), note };
-}
-
-function formatTime(ms: number): string {
-  const date = new Date(ms);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()]
-    .map((part) => String(part).padStart(2, "0"))
-    .join(":");
 }
 
 /** How long a request took, or how long a stream has been open. */

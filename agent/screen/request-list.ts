@@ -7,7 +7,7 @@ import {
   type FilteredRequest,
 } from "../../protocol/captures/filter.ts";
 import { splitTarget } from "../../protocol/request-target.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { ConnectionReport } from "../tcp/connection-report.ts";
 import { formatPath } from "./text.ts";
@@ -57,7 +57,7 @@ export class RequestList {
     } catch (error) {
       if (!(error instanceof CaptureFilterError)) throw error;
       this.#matches = () => false;
-      this.#filterProblem = getErrorMessage(error);
+      this.#filterProblem = explainError(error);
     }
   }
 

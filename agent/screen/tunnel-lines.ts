@@ -1,5 +1,6 @@
 /** The lines of tunnels on the screen: one or two for each of several, and which of them the keys are for. */
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
+import { formatCount } from "../output/format/format-count.ts";
 import { formatConnectCommand } from "../tcp/connect-command.ts";
 import { getLineText, type Line, type Span, type Style } from "./line.ts";
 import { breakText, cutText, fitText, getWidth } from "./text.ts";
@@ -99,12 +100,9 @@ function getState({ connection, latencyMs, jitterMs, reconnects, agents }: Tunne
     connection === "online" && latencyMs !== undefined
       ? `, ${formatLatency(latencyMs)}${jitter}`
       : "";
-  const again =
-    reconnects === 0 ? "" : `, ${reconnects} ${reconnects === 1 ? "reconnect" : "reconnects"}`;
+  const again = reconnects === 0 ? "" : `, ${formatCount(reconnects, "reconnect")}`;
   const pool =
-    connection !== "online" || agents === undefined
-      ? ""
-      : `, ${agents} ${agents === 1 ? "agent" : "agents"}`;
+    connection !== "online" || agents === undefined ? "" : `, ${formatCount(agents, "agent")}`;
   return connection + latency + again + pool;
 }
 
@@ -143,8 +141,7 @@ function formatAddress(tunnel: TunnelView): Span[] {
 
 function formatConnections(connections: { count: number; open: number }): string {
   const { count, open } = connections;
-  const noun = count === 1 ? "connection" : "connections";
-  return `${count} ${noun}${open === 0 ? "" : `, ${open} open`}`;
+  return `${formatCount(count, "connection")}${open === 0 ? "" : `, ${open} open`}`;
 }
 
 /** The state and the address below one another. The URL is never cut. */
@@ -180,6 +177,8 @@ function cutBlocks(blocks: Line[][], selectedAt: number, height: number): Line[]
     page.push(block);
   }
   const hidden = blocks.length - page.length;
-  const noun = hidden === 1 ? "tunnel" : "tunnels";
-  return [...page.flat(), [{ text: `  and ${hidden} more ${noun}; Tab shows them`, style: "dim" }]];
+  return [
+    ...page.flat(),
+    [{ text: `  and ${formatCount(hidden, "more tunnel")}; Tab shows them`, style: "dim" }],
+  ];
 }

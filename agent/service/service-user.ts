@@ -7,6 +7,7 @@ import { describeReadError } from "../config/config-file.ts";
 import { getSettingsDirectory } from "../settings.ts";
 import { SettingsError } from "../settings-error.ts";
 import type { Machine } from "./machine.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
 
 /** Whose service manager runs it: that of the user, or that of the system, which only root can change. */
 export type ServiceScope = "user" | "system";
@@ -50,7 +51,7 @@ export async function readServiceEnvironment(path: string): Promise<NodeJS.Proce
   try {
     return parseEnv(await readFile(path, "utf8"));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {};
+    if (getErrorCode(error) === "ENOENT") return {};
     throw new SettingsError(`can't read ${path}: ${describeReadError(error)}`);
   }
 }

@@ -1,6 +1,6 @@
 /** Applies underpass.yml again after it has changed, and when the user requests it with SIGHUP. */
 import { readConfigFile } from "../config/config-file.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { ConfigQueue } from "./config-queue.ts";
 import type { GroupChanges, GroupConfig } from "./tunnel-group.ts";
 import { watchForChanges } from "./watch-file.ts";
@@ -73,6 +73,6 @@ export class ConfigReloader {
   }
 
   #fail(error: unknown): void {
-    this.#options.onFailed(getErrorMessage(error));
+    this.#options.onFailed(explainError(error));
   }
 }

@@ -10,7 +10,7 @@ import { DATA_CONNECTION_UPGRADE } from "../../protocol/relay/datagrams.ts";
 import { DATA_PATH, toRelayUrl } from "../../protocol/relay/paths.ts";
 import { parseJson } from "../../shared/json.ts";
 import { connectSocket, connectTlsSocket, setReceiver } from "../../sockets/socket-reader.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { getHost, getPort } from "../outgoing/address.ts";
 import { isProxied } from "../outgoing/proxy.ts";
 import { findServerName, openProxySocket } from "../outgoing/proxy-socket.ts";
@@ -48,7 +48,7 @@ export class DataConnection {
   #pending: Uint8Array = new Uint8Array();
   #state: "upgrading" | "idle" | "done" = "upgrading";
   #timer: NodeJS.Timeout;
-  readonly #onError = (error: Error): void => this.#fail(getErrorMessage(error));
+  readonly #onError = (error: Error): void => this.#fail(explainError(error));
   readonly #onEnd = (): void => this.#fail("the relay closed the connection");
 
   constructor(endpoint: RelayEndpoint, events: DataConnectionEvents) {
@@ -78,7 +78,7 @@ export class DataConnection {
     try {
       socket = await openProxySocket(url, endpoint.authorities, this.#abort.signal);
     } catch (error) {
-      return this.#fail(getErrorMessage(error));
+      return this.#fail(explainError(error));
     }
     if (this.#state === "done") return void socket.destroy();
     socket.allowHalfOpen = true;

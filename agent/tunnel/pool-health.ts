@@ -31,7 +31,7 @@ export class PoolHealth {
 
   /** A request found no local server. */
   reportUnreachable(): void {
-    this.#set(false);
+    this.#setHealthy(false);
   }
 
   stop(): void {
@@ -46,11 +46,11 @@ export class PoolHealth {
 
   async #check(): Promise<void> {
     const isListening = await this.#isListening();
-    if (!this.#isStopped) this.#set(isListening);
+    if (!this.#isStopped) this.#setHealthy(isListening);
     this.#checkLater();
   }
 
-  #set(isHealthy: boolean): void {
+  #setHealthy(isHealthy: boolean): void {
     if (this.#isHealthy === isHealthy) return;
     this.#isHealthy = isHealthy;
     this.#onChange(isHealthy);

@@ -19,6 +19,7 @@ import type { ServerAccess } from "../server-access.ts";
 import { getRefusedDelayMs, getRetryDelayMs } from "../back-off.ts";
 import { describeClose } from "../error-message.ts";
 import { RejectionError } from "../rejection-error.ts";
+import { toWebSocketUrl } from "../websocket.ts";
 import { toQuery, TUNNEL_QUERY_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
 
@@ -264,8 +265,7 @@ async function waitUntil(isDone: () => boolean, maxMs: number): Promise<void> {
 
 /** A reconnecting agent names its tunnel by id too: one that has expired or was deleted must not be created again. */
 function buildConnectUrl(options: ConnectionOptions, welcome: Welcome | undefined): URL {
-  const url = new URL("/agent/connect", options.server);
-  url.protocol = options.server.protocol === "https:" ? "wss:" : "ws:";
+  const url = toWebSocketUrl("/agent/connect", options.server);
   const query = {
     ...options.query,
     ...toQuery(TUNNEL_QUERY_OPTIONS, options.settings),

@@ -34,7 +34,7 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../protocol/limits.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { FrameSender } from "./frame-sender.ts";
 import { collectAfterTransfer } from "./garbage-collection.ts";
 import { buildHello } from "./hello.ts";
@@ -144,7 +144,7 @@ export class Wire {
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
     // A close event follows; its code is only 1006.
     this.#socket.on("error", (error: NodeJS.ErrnoException) => {
-      this.#problem = getErrorMessage(error);
+      this.#problem = explainError(error);
       this.#isConnectionRefused = error.code === "ECONNREFUSED";
     });
     this.#socket.on("close", (code, reason) =>

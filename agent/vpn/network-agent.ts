@@ -3,8 +3,6 @@
  * whenever the connection is lost; only a rejection that no retry can change ends it.
  */
 import { EventEmitter } from "node:events";
-import { setTimeout as delay } from "node:timers/promises";
-import { getErrorMessage } from "../error-message.ts";
 import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/relay/limits.ts";
 import type { AgentToRelayMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/networks.ts";
@@ -13,14 +11,13 @@ import { RelayControlConnection, type RelayUpdate } from "../relay-client/contro
 import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts";
 import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
 import type { SocketBuffers } from "../relay-client/udp-socket.ts";
-import { RetryableError } from "../service-api.ts";
-import { getBackOffMs } from "../back-off.ts";
-import { RejectionError } from "../rejection-error.ts";
+import type { RejectionError } from "../rejection-error.ts";
 import { DeviceTracker } from "./device-tracker.ts";
 import type { InitiationReader } from "./wireguard/initiation.ts";
 import { PeerSockets } from "./peer-sockets.ts";
 import type { NetworkApi } from "./network-api.ts";
 import { PortProbe } from "./port-probe.ts";
+import { retryWhileUnreachable } from "./retry-while-unreachable.ts";
 
 export interface NetworkAgentOptions {
   api: NetworkApi;
@@ -163,18 +160,17 @@ export class NetworkAgent extends EventEmitter<Events> {
 
   async #start(): Promise<void> {
     const { api, network } = this.#options;
-    for (let failures = 0; ; failures += 1) {
-      try {
-        this.#setNetwork(await api.get(network, this.#stop.signal));
-        return this.#control.start();
-      } catch (error) {
-        if (this.#stop.signal.aborted) return;
-        if (!(error instanceof RetryableError)) return this.#reject(error as RejectionError);
-        const inMs = getBackOffMs(failures);
-        this.emit("retrying", getErrorMessage(error), inMs);
-        await delay(inMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
-        if (this.#stop.signal.aborted) return;
-      }
+    const { signal } = this.#stop;
+    try {
+      const found = await retryWhileUnreachable(
+        () => api.get(network, signal),
+        (reason, inMs) => this.emit("retrying", reason, inMs),
+        signal,
+      );
+      this.#setNetwork(found);
+      this.#control.start();
+    } catch (error) {
+      if (!signal.aborted) this.#reject(error as RejectionError);
     }
   }
 

@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { RetryableError } from "../service-api.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import { SettingsError } from "../settings-error.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { AppliedPeers } from "./server/applied-peers.ts";
@@ -122,7 +122,7 @@ export class VpnSession extends EventEmitter<Events> {
       const privateKey = await this.#options.findPrivateKey(network);
       reader = privateKey === null ? null : new InitiationReader(privateKey);
     } catch (error) {
-      this.#notify(getErrorMessage(error));
+      this.#notify(explainError(error));
     }
     if (reader && reader.publicKey !== network.server_public_key) {
       const keys = `${reader.publicKey}, not the ${network.server_public_key} that is registered for ${network.name}`;
@@ -176,7 +176,7 @@ export class VpnSession extends EventEmitter<Events> {
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       if (!isExpected(error)) throw error;
-      this.#notify(`the WireGuard peers are not updated: ${getErrorMessage(error)}`);
+      this.#notify(`the WireGuard peers are not updated: ${explainError(error)}`);
       // The interface may come up later; the same list must be applied then.
       this.#list.invalidate();
     }

@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { getErrorMessage } from "../error-message.ts";
+import { explainError } from "../error-message.ts";
 import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/schemas/webhooks.ts";
 import { RetryableError } from "../service-api.ts";
 import { getBackOffMs } from "../back-off.ts";
@@ -180,7 +180,7 @@ export class Forwarder extends EventEmitter<Events> {
       } catch (error) {
         if (this.#isStopped) throw new StoppedError();
         if (!(error instanceof RetryableError)) throw error;
-        if (!this.#isDisconnected) this.emit("disconnected", getErrorMessage(error));
+        if (!this.#isDisconnected) this.emit("disconnected", explainError(error));
         this.#isDisconnected = true;
         await this.#pause(getBackOffMs(failures));
       }

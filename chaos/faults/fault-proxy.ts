@@ -2,7 +2,8 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Random } from "../../test/harness/random.ts";
+import { formatHostAndPort } from "../../shared/hosts.ts";
+import { createRandom, type Random } from "../../test/harness/random.ts";
 import { waitForDrain } from "../backpressure.ts";
 
 /** What happens to the bytes of every connection, in both directions. */
@@ -36,20 +37,26 @@ const QUEUE_MAX_BYTES = 256 * 1024;
 const CONNECT_RETRY_MS = 50;
 
 export interface FaultProxyOptions {
-  random: Random;
+  /** Where it listens. Default: any port of 127.0.0.1. */
+  at?: { host: string; port: number };
+  random?: Random;
   /** How long a new connection waits for a server that does not listen. Default: it is reset at once. */
   connectMaxMs?: number;
   conditions?: NetworkConditions;
 }
 
 export interface FaultProxy extends AsyncDisposable {
-  /** It listens on this port of 127.0.0.1. */
   port: number;
+  url: string;
+  /** How many connections it has accepted so far. */
+  readonly acceptedConnections: number;
   readonly openConnections: number;
   /** Applies to open connections too, from their next part on. */
   setConditions(conditions: NetworkConditions): void;
   /** Makes the open connections half-open: nothing is forwarded from now on, and neither end is notified. */
   freeze(): void;
+  /** Closes all connections without a reset, frozen ones included, like a router that restarts. */
+  cut(): void;
   /** Resets all connections, frozen ones included. */
   reset(): void;
 }
@@ -57,11 +64,18 @@ export interface FaultProxy extends AsyncDisposable {
 /** @param target the port of the server behind it, at 127.0.0.1. */
 export async function startFaultProxy(
   target: number,
-  { random, connectMaxMs = 0, conditions = GOOD_NETWORK }: FaultProxyOptions,
+  {
+    at = { host: "127.0.0.1", port: 0 },
+    random = createRandom(0),
+    connectMaxMs = 0,
+    conditions = GOOD_NETWORK,
+  }: FaultProxyOptions = {},
 ): Promise<FaultProxy> {
   const network = { conditions, random };
   const pairs = new Set<SocketPair>();
+  let acceptedConnections = 0;
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
+    acceptedConnections += 1;
     near.on("error", () => undefined);
     near.pause();
     void connectWithRetries(target, near, connectMaxMs).then((far) => {
@@ -71,15 +85,20 @@ export async function startFaultProxy(
       void pair.closed.then(() => pairs.delete(pair));
     });
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(at);
   await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
 
   function reset(): void {
     for (const pair of pairs) pair.reset();
   }
 
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
+    url: `http://${formatHostAndPort(at.host, port)}`,
+    get acceptedConnections() {
+      return acceptedConnections;
+    },
     get openConnections() {
       return pairs.size;
     },
@@ -88,6 +107,9 @@ export async function startFaultProxy(
     },
     freeze() {
       for (const pair of pairs) pair.freeze();
+    },
+    cut() {
+      for (const pair of pairs) pair.cut();
     },
     reset,
     async [Symbol.asyncDispose]() {
@@ -136,6 +158,10 @@ class SocketPair {
   freeze(): void {
     this.#isFrozen = true;
     for (const socket of this.#sockets) socket.pause();
+  }
+
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   reset(): void {

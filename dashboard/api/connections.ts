@@ -1,13 +1,13 @@
 /** The agents that are connected now. */
 import { queryOptions } from "@tanstack/react-query";
 import type { Connection, TunnelAgent } from "../../protocol/schemas/tunnels/connections.ts";
-import { call } from "./session.ts";
+import { load } from "./session.ts";
 
 const CONNECTIONS_RELOAD_MS = 3_000;
 
 export const connectionsQuery = queryOptions({
   queryKey: ["connections"],
-  queryFn: ({ signal }) => call<Connection[]>("GET", "/connections", undefined, signal),
+  queryFn: ({ signal }) => load<Connection[]>("/connections", signal),
   refetchInterval: CONNECTIONS_RELOAD_MS,
 });
 
@@ -15,6 +15,6 @@ export const connectionsQuery = queryOptions({
 export const tunnelAgentsQuery = (id: string) =>
   queryOptions({
     queryKey: ["connections", id],
-    queryFn: ({ signal }) => call<TunnelAgent[]>("GET", `/tunnels/${id}/agents`, undefined, signal),
+    queryFn: ({ signal }) => load<TunnelAgent[]>(`/tunnels/${id}/agents`, signal),
     refetchInterval: CONNECTIONS_RELOAD_MS,
   });

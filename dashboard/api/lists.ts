@@ -1,6 +1,6 @@
 /** Lists of the API, which have one page of rows after another. */
 import { LIST_MAX_ROWS } from "../../protocol/limits.ts";
-import { call } from "./session.ts";
+import { load } from "./session.ts";
 
 /** A longer list is shown without its oldest rows. */
 const LIST_PAGES_MAX = 10;
@@ -14,7 +14,7 @@ export async function loadList<Entry extends { id: string }>(
   for (let page = 0; page < LIST_PAGES_MAX; page += 1) {
     const last = rows.at(-1);
     const query = last === undefined ? "" : `?${new URLSearchParams({ after: last.id })}`;
-    const loaded = await call<Entry[]>("GET", path + query, undefined, signal);
+    const loaded = await load<Entry[]>(path + query, signal);
     rows.push(...loaded);
     if (loaded.length < LIST_MAX_ROWS) break;
   }

@@ -8,7 +8,7 @@ import type {
   OrganizationUsage,
   SeriesPoint,
 } from "../../protocol/schemas/metrics.ts";
-import { call } from "./session.ts";
+import { load } from "./session.ts";
 
 /** A tunnel reports its counters five seconds after a request, or once a minute during continuous traffic. */
 const METRICS_RELOAD_MS = 10_000;
@@ -17,7 +17,7 @@ const BREAKDOWN_RELOAD_MS = 60_000;
 
 export const metricsQuery = queryOptions({
   queryKey: ["metrics"],
-  queryFn: ({ signal }) => call<Metrics>("GET", "/metrics", undefined, signal),
+  queryFn: ({ signal }) => load<Metrics>("/metrics", signal),
   refetchInterval: METRICS_RELOAD_MS,
 });
 
@@ -50,8 +50,7 @@ function toQuery(
 export const seriesQuery = (metric: Metric, selection: TrafficSelection) =>
   queryOptions({
     queryKey: ["metrics", "series", metric, selection],
-    queryFn: ({ signal }) =>
-      call<SeriesPoint[]>("GET", getSeriesPath(metric, selection), undefined, signal),
+    queryFn: ({ signal }) => load<SeriesPoint[]>(getSeriesPath(metric, selection), signal),
     refetchInterval: METRICS_RELOAD_MS,
     placeholderData: keepPreviousData,
   });
@@ -59,7 +58,7 @@ export const seriesQuery = (metric: Metric, selection: TrafficSelection) =>
 export const breakdownQuery = (selection: TrafficSelection) =>
   queryOptions({
     queryKey: ["metrics", "breakdown", selection],
-    queryFn: ({ signal }) => call<Breakdown>("GET", getBreakdownPath(selection), undefined, signal),
+    queryFn: ({ signal }) => load<Breakdown>(getBreakdownPath(selection), signal),
     refetchInterval: BREAKDOWN_RELOAD_MS,
     placeholderData: keepPreviousData,
   });
@@ -74,7 +73,7 @@ export const usageQuery = (month: string) =>
     queryFn({ pageParam: after, signal }) {
       const limit = String(USAGE_PAGE_ROWS);
       const query = new URLSearchParams({ month, limit, ...(after !== "" && { after }) });
-      return call<OrganizationUsage>("GET", `/usage?${query}`, undefined, signal);
+      return load<OrganizationUsage>(`/usage?${query}`, signal);
     },
     getNextPageParam: ({ tokens }) =>
       tokens.length < USAGE_PAGE_ROWS ? undefined : tokens.at(-1)?.id,

@@ -7,7 +7,7 @@ import type { Project } from "../../protocol/schemas/organizations/projects.ts";
 import type { Token } from "../../protocol/schemas/tokens.ts";
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import type { Receiver } from "../../protocol/schemas/webhooks.ts";
-import { call } from "./session.ts";
+import { load } from "./session.ts";
 
 export interface NamedResource {
   kind: "tunnel" | "domain" | "network" | "receiver" | "project" | "token" | "name";
@@ -21,46 +21,46 @@ export interface NamedResource {
 export const namedResourcesQuery = queryOptions({
   queryKey: ["named-resources"],
   async queryFn({ signal }): Promise<NamedResource[]> {
-    const load = async <Entry>(path: string, toResource: (entry: Entry) => NamedResource) =>
-      (await call<Entry[]>("GET", path, undefined, signal)).map(toResource);
+    const loadNamed = async <Entry>(path: string, toResource: (entry: Entry) => NamedResource) =>
+      (await load<Entry[]>(path, signal)).map(toResource);
     const lists = await Promise.allSettled([
-      load<Tunnel>("/tunnels", ({ id, name, publicUrl }) => ({
+      loadNamed<Tunnel>("/tunnels", ({ id, name, publicUrl }) => ({
         kind: "tunnel",
         id,
         name,
         detail: publicUrl,
       })),
-      load<CustomDomain>("/domains", ({ id, domain, verified }) => ({
+      loadNamed<CustomDomain>("/domains", ({ id, domain, verified }) => ({
         kind: "domain",
         id,
         name: domain,
         detail: verified ? "" : "not verified",
       })),
-      load<PrivateNetwork>("/private-networks", ({ id, name, cidr }) => ({
+      loadNamed<PrivateNetwork>("/private-networks", ({ id, name, cidr }) => ({
         kind: "network",
         id,
         name,
         detail: cidr,
       })),
-      load<Receiver>("/webhook-receivers", ({ id, name, validator }) => ({
+      loadNamed<Receiver>("/webhook-receivers", ({ id, name, validator }) => ({
         kind: "receiver",
         id,
         name,
         detail: validator,
       })),
-      load<Project>("/projects", ({ id, name, slug }) => ({
+      loadNamed<Project>("/projects", ({ id, name, slug }) => ({
         kind: "project",
         id,
         name,
         detail: slug,
       })),
-      load<Token>("/tokens", ({ id, name, nonce, revoked }) => ({
+      loadNamed<Token>("/tokens", ({ id, name, nonce, revoked }) => ({
         kind: "token",
         id,
         name,
         detail: revoked ? `${nonce.slice(0, 8)}, revoked` : nonce.slice(0, 8),
       })),
-      load<ReservedSubdomain>("/reserved-subdomains", ({ id, subdomain }) => ({
+      loadNamed<ReservedSubdomain>("/reserved-subdomains", ({ id, subdomain }) => ({
         kind: "name",
         id,
         name: subdomain,

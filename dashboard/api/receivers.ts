@@ -1,13 +1,13 @@
 /** The webhook receivers of the organization. */
 import { queryOptions } from "@tanstack/react-query";
 import type { Receiver, ReceiverState } from "../../protocol/schemas/webhooks.ts";
-import { call } from "./session.ts";
+import { load } from "./session.ts";
 
 const RECEIVERS_RELOAD_MS = 10_000;
 
 export const receiversQuery = queryOptions({
   queryKey: ["receivers"],
-  queryFn: ({ signal }) => call<Receiver[]>("GET", "/webhook-receivers", undefined, signal),
+  queryFn: ({ signal }) => load<Receiver[]>("/webhook-receivers", signal),
   refetchInterval: RECEIVERS_RELOAD_MS,
 });
 
@@ -15,7 +15,6 @@ export const receiversQuery = queryOptions({
 export const receiverQuery = (id: string) =>
   queryOptions({
     queryKey: ["receivers", id],
-    queryFn: ({ signal }) =>
-      call<ReceiverState>("GET", `/webhook-receivers/${id}`, undefined, signal),
+    queryFn: ({ signal }) => load<ReceiverState>(`/webhook-receivers/${id}`, signal),
     refetchInterval: RECEIVERS_RELOAD_MS,
   });

@@ -2,11 +2,18 @@
 import { formatRetryMessage, REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
 
+/** What is wrong with one field of a request. */
+export interface FieldError {
+  /** As in `actions[2].path_prefix`. */
+  path: string;
+  message: string;
+}
+
 /** An error of the API with its code, and a message for the user. */
 export class RequestError extends Error {
   override name = "RequestError";
   readonly code: ErrorBody["error"] | "unreachable";
-  readonly fields: { path: string; message: string }[];
+  readonly fields: FieldError[];
   readonly retryAfterSeconds: number | undefined;
   /** Names the request in the server's log; null when no response arrived. */
   readonly requestId: string | null;
@@ -64,8 +71,8 @@ export function isTemporaryError(error: unknown): boolean {
   );
 }
 
-/** The message to show to the user. */
-export function getErrorMessage(error: unknown): string {
+/** The message to show to the user. An error of the page itself is reported to the browser, and gets a general one. */
+export function getUserMessage(error: unknown): string {
   if (!(error instanceof RequestError)) {
     reportError(error);
     return "Something went wrong on this page. Please reload it.";

@@ -1,9 +1,9 @@
 /** The active sessions of the user's account, on all devices. */
 import { queryOptions } from "@tanstack/react-query";
 import type { SessionList } from "../../protocol/schemas/accounts/accounts.ts";
-import { call } from "./session.ts";
+import { load } from "./session.ts";
 
 export const sessionsQuery = queryOptions({
   queryKey: ["sessions"],
-  queryFn: ({ signal }) => call<SessionList>("GET", "/auth/sessions", undefined, signal),
+  queryFn: ({ signal }) => load<SessionList>("/auth/sessions", signal),
 });

@@ -69,7 +69,12 @@ export async function resumeSession(isJustStarted: boolean): Promise<boolean> {
   return isSignedIn;
 }
 
-/** Sends a request as the signed-in user. An expired access token is renewed once. */
+/** Reads from the API as the signed-in user. @throws RequestError */
+export function load<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
+  return call("GET", path, undefined, signal);
+}
+
+/** Sends a request as the signed-in user. An expired access token is renewed once. @throws RequestError */
 export async function call<Answer>(
   method: string,
   path: string,
@@ -91,7 +96,7 @@ export async function call<Answer>(
 
 /** For a WebSocket, which can't renew a token that has expired. @returns null when no user is signed in. */
 export async function getFreshToken(): Promise<string | null> {
-  await call("GET", "/auth/me");
+  await load("/auth/me");
   return token;
 }
 
@@ -100,7 +105,7 @@ export async function getFreshToken(): Promise<string | null> {
  * the session is checked first.
  */
 export async function callWithoutRenewal<Answer>(path: string, body: unknown): Promise<Answer> {
-  await call("GET", "/auth/me");
+  await load("/auth/me");
   return send<Answer>("POST", path, { body, bearer: token });
 }
 

@@ -1,7 +1,7 @@
 /** Who is signed in, as a store for React. */
 import { useSyncExternalStore } from "react";
 import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
-import { call, resumeSession, watchSession } from "../api/session.ts";
+import { load, resumeSession, watchSession } from "../api/session.ts";
 import { queryClient } from "./query-client.ts";
 import type { OneTimeParameters } from "./one-time-parameters.ts";
 
@@ -64,7 +64,7 @@ export function retrySession(): void {
 /** Loads the account again: after a sign-in, and when its organization, plan or second factor has changed. */
 export async function loadMe(): Promise<void> {
   try {
-    const me = await call<Me>("GET", "/auth/me");
+    const me = await load<Me>("/auth/me");
     const isSameOrganization =
       state.phase === "signed-in" &&
       state.me.active_org.id === me.active_org.id &&

@@ -1,6 +1,7 @@
 /** Menus of actions. */
 import { Menu as BaseMenu } from "@base-ui/react/menu";
 import type { ReactElement, ReactNode } from "react";
+import { Button } from "./button.tsx";
 
 export interface MenuProps {
   /** The button that opens the menu. */
@@ -18,6 +19,28 @@ export function Menu({ trigger, children }: MenuProps) {
         </BaseMenu.Positioner>
       </BaseMenu.Portal>
     </BaseMenu.Root>
+  );
+}
+
+export interface ActionsMenuProps {
+  /** The resource that the actions are for. */
+  name: string;
+  isBusy?: boolean;
+  children: ReactNode;
+}
+
+/** The menu of the actions on one resource of a list. */
+export function ActionsMenu({ name, isBusy = false, children }: ActionsMenuProps) {
+  return (
+    <Menu
+      trigger={
+        <Button kind="quiet" isBusy={isBusy} aria-label={`Actions for ${name}`}>
+          ⋯
+        </Button>
+      }
+    >
+      {children}
+    </Menu>
   );
 }
 

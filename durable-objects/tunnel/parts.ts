@@ -1,4 +1,5 @@
 /** The parts of a tunnel's object. Each knows only parts above it; the one call upwards is the event of `Agents`. */
+import { getAddressTrust } from "../../shared/client-address.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { buildAuthenticators } from "../../access/authenticators/authenticators.ts";
 import { getPublicAddress } from "../../protocol/public-address.ts";
@@ -85,7 +86,7 @@ export function createParts(
     customHosts,
     captures,
     reports,
-    trust: { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
+    trust: getAddressTrust(env),
     publicAddress: getPublicAddress(env),
     trace: new RequestTrace("tunnel", env.TRACE_REQUESTS),
   });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { STATUS_BY_CODE, type ErrorCode } from "../errors.ts";
+import { ERROR_CODES } from "../errors.ts";
 
 const InvalidField = z.object({
   path: z
@@ -10,7 +10,7 @@ const InvalidField = z.object({
 
 /** The body of every error response. */
 export const ErrorBody = z.object({
-  error: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]),
+  error: z.enum(ERROR_CODES),
   message: z.string(),
   fields: z.array(InvalidField).optional(),
   retry_after_seconds: z.int().optional(),

@@ -1,6 +1,6 @@
 /** The traffic of an organization's tunnels, and its cost. */
 import { z } from "zod";
-import { STATUS_BY_CODE, type ErrorCode } from "../errors.ts";
+import { ERROR_CODES } from "../errors.ts";
 import { LISTED_PATH_MAX_CHARS } from "../limits.ts";
 import { Instant, PageQuery, Uuid } from "./scalars.ts";
 import { TOKEN_KINDS } from "./tokens.ts";
@@ -62,7 +62,7 @@ export const Breakdown = z.object({
   errors: z
     .array(
       z.object({
-        error: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]),
+        error: z.enum(ERROR_CODES),
         requests: z.int(),
       }),
     )

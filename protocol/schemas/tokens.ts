@@ -1,19 +1,19 @@
 /** Capability tokens. */
 import { z } from "zod";
 import {
+  MASTER_KEY_TTL_MAX_DAYS,
+  MONTHLY_BUDGET_MAX_USD_CENTS,
   TOKEN_BANDWIDTH_DEFAULT_MBPS,
+  TOKEN_NAME_MAX_CHARS,
   TOKEN_TTL_MAX_HOURS,
   TOKEN_TUNNELS_DEFAULT,
 } from "../limits.ts";
 import { SUBDOMAIN_WILDCARD } from "../names.ts";
 import { VisibleLine } from "./scalars.ts";
 
-const TOKEN_NAME_MAX_CHARS = 100;
 const TOKEN_TTL_DEFAULT_HOURS = 24;
 const TOKEN_SUBDOMAINS_MAX = 100;
 const MASTER_KEY_TTL_DEFAULT_DAYS = 90;
-const MASTER_KEY_TTL_MAX_DAYS = 365;
-const MONTHLY_BUDGET_MAX_USD_CENTS = 1_000_000_000;
 
 /** In the order of their numbers in the bytes of a capability token (docs/protocols/capability-token.md). */
 export const TOKEN_KINDS = ["agent", "master"] as const;

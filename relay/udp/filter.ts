@@ -53,7 +53,7 @@ export interface KnownFlow {
   /** Whether the peer has shown that it receives what is sent to it, so that its address is not forged. */
   isAddressValidated: boolean;
   /** Whether the flow began as `unproven` and has not been shown to belong to a session of the server yet. */
-  isSessionUnverified: boolean;
+  isSessionUnproven: boolean;
 }
 
 const PASS = "pass";
@@ -114,7 +114,7 @@ export class WireGuardFilter {
     const type = getMessageType(message);
     switch (type) {
       case WIREGUARD.transport: {
-        if (flow?.isAddressValidated && !flow.isSessionUnverified) return PASS;
+        if (flow?.isAddressValidated && !flow.isSessionUnproven) return PASS;
         const isKnownIndex = this.#indices.has(getReceiverIndex(message, type), now);
         if (flow && isKnownIndex) return CONFIRMED;
         if (flow) return this.#unproven.take(1, now) ? PASS : UNPROVEN_RATE;

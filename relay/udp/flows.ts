@@ -37,7 +37,7 @@ export class Flow implements PeerTraffic {
   /** Whether the peer has shown that it receives what is sent to it. */
   isAddressValidated: boolean;
   /** Whether it may not belong to a session of the server: see filter.ts. */
-  isSessionUnverified = false;
+  isSessionUnproven = false;
   /** Whether the agent has sent a datagram on it, and so knows it. */
   isKnownToAgent = false;
   /** The sender of a handshake response that no transport message has followed yet. */

@@ -219,7 +219,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     }
     if (!this.#fromAgentRate.take(length, now)) return this.#metrics.countDrop("rate");
     if (isSendQueueFull(socket)) return this.#metrics.countDrop("send_queue");
-    if (type === WIREGUARD.transport) flow.isSessionUnverified = false;
+    if (type === WIREGUARD.transport) flow.isSessionUnproven = false;
     trackHandshake(flow, type, "from_server", now);
     flow.txBytes += length;
     this.#metrics.datagramsOut += 1;
@@ -243,11 +243,11 @@ export class NetworkAssociation implements Association, UdpAssociation {
       const opened = this.#flows.open(peer, now);
       if (!opened) return this.#metrics.countDrop("flow_limit");
       flow = opened;
-      flow.isSessionUnverified = verdict === "unproven";
+      flow.isSessionUnproven = verdict === "unproven";
       this.#announce(flow);
     } else if (verdict === "confirmed") {
       flow.isAddressValidated = true;
-      flow.isSessionUnverified = false;
+      flow.isSessionUnproven = false;
     }
     flow.lastSeenAtMs = now;
     flow.rxBytes += message.length;

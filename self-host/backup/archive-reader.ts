@@ -5,7 +5,7 @@ import { createGunzip } from "node:zlib";
 import { StartError } from "../errors.ts";
 import { type ArchivedFile, Manifest, MANIFEST_MAX_BYTES, MANIFEST_PATH } from "./manifest.ts";
 import { createPadding, parseTarHeader, TAR_BLOCK_BYTES } from "./tar.ts";
-import { getErrorMessage } from "../../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../../shared/error-message.ts";
 
 export interface ArchiveEntry {
   path: string;
@@ -68,7 +68,7 @@ function buildDamagedError(path: string, reason: string): StartError {
 }
 
 function toReadError(path: string, error: unknown): StartError {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = getErrorCode(error);
   if (code === "ENOENT") return new StartError(`${path} does not exist: name the file of a backup`);
   if (code === "EACCES" || code === "EISDIR") {
     return new StartError(

@@ -23,6 +23,7 @@ import { BACKUP_FORMAT, SECRETS_PATH } from "./manifest.ts";
 import { ObjectCopies } from "./object-copies.ts";
 import { openBackupSource } from "./backup-source.ts";
 import { withWritePause } from "./write-pause.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
 
 const USAGE = "npm run backup -- --to FILE or DIRECTORY";
 /** How often files that change are copied before the writes are held back. */
@@ -152,7 +153,7 @@ async function createPartialDir(path: string): Promise<string> {
     await mkdir(path, { mode: 0o700 });
     return path;
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    if (getErrorCode(error) !== "EEXIST") throw error;
     throw new StartError(
       `${path} exists: another backup is writing it, or one was killed: remove it in that case`,
     );

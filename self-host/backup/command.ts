@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { StartError } from "../errors.ts";
 import { createLog, type Log } from "../log.ts";
-import { getErrorMessage } from "../../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../../shared/error-message.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
@@ -56,7 +56,7 @@ export async function runCommand(name: string, run: () => Promise<void>): Promis
 function describeFailure(error: unknown): string {
   if (error instanceof StartError || error instanceof UsageError) return error.message;
   const message = getErrorMessage(error);
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = getErrorCode(error);
   if (code === "ENOSPC" || code === "EDQUOT") {
     return `${message}: free some space, or use another disk; nothing was left behind`;
   }

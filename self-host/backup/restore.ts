@@ -24,6 +24,7 @@ import {
   SECRETS_PATH,
 } from "./manifest.ts";
 import { restoreAlarms } from "./object-copies.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
 
 const USAGE = "npm run restore -- --from FILE --data-dir DIRECTORY";
 
@@ -58,7 +59,7 @@ async function assertEmpty(dataDir: string): Promise<void> {
   try {
     names = await readdir(dataDir);
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return;
+    if (getErrorCode(error) === "ENOENT") return;
     throw error;
   }
   if (names.length > 0) {

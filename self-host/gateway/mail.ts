@@ -10,7 +10,7 @@ import { z } from "zod";
 import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/mail-refusals.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import { parseJson } from "../../shared/json.ts";
-import { getErrorMessage } from "../../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../../shared/error-message.ts";
 import type { Log } from "../log.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 
@@ -134,7 +134,7 @@ async function linkWithUniqueName(
       await link(fresh, path);
       return path;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      if (getErrorCode(error) !== "EEXIST") throw error;
     }
   }
 }

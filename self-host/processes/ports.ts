@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { StartError } from "../errors.ts";
-import { getErrorMessage } from "../../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../../shared/error-message.ts";
 
 interface SettingNames {
   host: string;
@@ -24,7 +24,7 @@ export async function findUsablePort(
   try {
     await once(probe.listen(port, host), "listening");
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    const code = getErrorCode(error);
     if (code === "EADDRINUSE") {
       throw new StartError(
         `${names.port}: ${port} is in use by another program on ${place}: stop it, or set ${names.port} to a free port`,

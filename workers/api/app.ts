@@ -24,7 +24,7 @@ import {
   dashboard,
   isNavigation,
   NAVIGATION_HEADERS,
-  sendPage,
+  sendDashboardPage,
   servePageToBrowsers,
 } from "./dashboard/dashboard.ts";
 import { limitRequestBody } from "./request-body.ts";
@@ -85,7 +85,7 @@ api.notFound(async (c) => {
     throw methodNotAllowed(methods);
   }
   if (!isNavigation(c)) throw noRoute({ Vary: NAVIGATION_HEADERS });
-  const page = await sendPage(c, 404);
+  const page = await sendDashboardPage(c, 404);
   page.headers.append("Vary", NAVIGATION_HEADERS);
   return page;
 });

@@ -4,7 +4,7 @@
  * collector has little to trace.
  */
 import { getAuthority, parseHost } from "../../protocol/hosts.ts";
-import { parseApiHosts } from "../../protocol/public-address.ts";
+import { getServiceDomain, parseApiHosts } from "../../protocol/public-address.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import type { Env } from "../env.ts";
 import { edgeGarbageCollection } from "../../shared/garbage-collection.ts";
@@ -32,8 +32,9 @@ const apiAuthorities = new BoundedMap<string, boolean>(1_000);
 function isApiHost(authority: string, env: Env): boolean {
   const known = apiAuthorities.get(authority);
   if (known !== undefined) return known;
-  const domain = (env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
-  const isApi = parseApiHosts(domain, env.API_HOSTS).includes(parseHost(authority) ?? "");
+  const isApi = parseApiHosts(getServiceDomain(env), env.API_HOSTS).includes(
+    parseHost(authority) ?? "",
+  );
   apiAuthorities.set(authority, isApi);
   return isApi;
 }

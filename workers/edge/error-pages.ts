@@ -12,7 +12,7 @@ import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
 import { getRefusalMessage } from "../../access/refusal.ts";
 import { LimitedLog } from "../../shared/log.ts";
 import { getAuthority, parseHost, toRouteName } from "../../protocol/hosts.ts";
-import { getPublicAddress } from "../../protocol/public-address.ts";
+import { getPublicAddress, getServiceDomain } from "../../protocol/public-address.ts";
 import type { Env } from "../env.ts";
 import { setTransportSecurity } from "../transport-security.ts";
 import {
@@ -177,7 +177,6 @@ export function createErrorPage(
 /** For answers of the edge. A custom domain belongs to a customer, who decides whether it needs TLS for a year. */
 export function secureTransport(request: Request, env: Env, headers: Headers): void {
   const host = parseHost(getAuthority(request.url));
-  const domain = (env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
-  if (host === null || toRouteName(host, domain) === host) return;
+  if (host === null || toRouteName(host, getServiceDomain(env)) === host) return;
   setTransportSecurity(headers, getPublicAddress(env).scheme);
 }

@@ -47,24 +47,26 @@ export async function handleSignIn(
   const { headers } = refusal.response;
   const step = headers.get(SIGN_IN_HEADER) as SignInStep;
   const target = getRequestTarget(request.url);
-  const start = (path: string, asAnother = false) =>
-    beginSignIn(request, config, { tunnelId, target: path, asAnother });
   switch (step) {
     case "start": {
       if (!isNavigation(request)) {
         const requestId = headers.get(REQUEST_ID_HEADER);
         return createErrorPage(request, env, refusal.code, { requestId, format: "json" });
       }
-      const { href, cookie } = await start(target);
+      const { href, cookie } = await beginSignIn(request, config, { tunnelId, target });
       return redirect(request, env, href, cookie);
     }
     case "switch": {
-      const { href, cookie } = await start(target, true);
+      const { href, cookie } = await beginSignIn(request, config, {
+        tunnelId,
+        target,
+        asAnother: true,
+      });
       const action = { text: "Sign in with another account", href };
       return withCookie(createRefusalPage(request, env, refusal, action), cookie);
     }
     case "finish": {
-      const { href, cookie } = await start("/");
+      const { href, cookie } = await beginSignIn(request, config, { tunnelId, target: "/" });
       return (
         (await finishSignIn(request, env, tunnelId)) ??
         withCookie(refuseTicket(request, env, href), cookie)
@@ -117,10 +119,18 @@ function isNavigation(request: Request): boolean {
  * `asAnother`: with another account than the one of the provider's current session.
  * @returns the address that begins a sign-in, and the cookie of the browser that may finish it.
  */
+interface SignInStart {
+  tunnelId: string;
+  /** Where the visitor returns to. */
+  target: string;
+  /** Whether the service asks for an account even where the visitor is signed in. */
+  asAnother?: boolean;
+}
+
 async function beginSignIn(
   request: Request,
   config: Config,
-  { tunnelId, target, asAnother }: { tunnelId: string; target: string; asAnother: boolean },
+  { tunnelId, target, asAnother = false }: SignInStart,
 ): Promise<{ href: string; cookie: string }> {
   const { PUBLIC_SCHEME: scheme, publicOrigin } = config;
   // The same nonce for all tabs: each of them can finish.

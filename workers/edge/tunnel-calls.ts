@@ -10,7 +10,7 @@ import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../access/edge-verdic
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { GATES_HEADER, parseGates, type Gates } from "../../access/gates.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
-import { getClientAddress, type AddressTrust } from "../../shared/client-address.ts";
+import { getAddressTrust, getClientAddress } from "../../shared/client-address.ts";
 import type { Env } from "../env.ts";
 import { computeShard, tunnelObject } from "../objects.ts";
 import type { TunnelTarget } from "./routes.ts";
@@ -51,10 +51,6 @@ async function callWithVerdict(
   const withVerdict = new Request(request);
   withVerdict.headers.set(EDGE_VERDICT_HEADER, formatEdgeVerdict(gates, refusal));
   return tunnelObject(env, objectName).fetch(withVerdict);
-}
-
-function getAddressTrust(env: Env): AddressTrust {
-  return { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
 }
 
 /** Caches the gates in a header of the response, which is for the edge only, and removes the header. */

@@ -7,6 +7,7 @@ import { getRefusalCode } from "../../access/refusal.ts";
 import { INTERNAL_HOST } from "../../durable-objects/internal-host.ts";
 import { REQUEST_ID_HEADER, type ErrorCode } from "../../protocol/errors.ts";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
+import { getServiceDomain } from "../../protocol/public-address.ts";
 import type { Env } from "../env.ts";
 import { LimitedLog } from "../../shared/log.ts";
 import { callTunnel, cacheGates, chooseTarget } from "./tunnel-calls.ts";
@@ -144,7 +145,7 @@ function refuseMethod(request: Request, env: Env): Response {
 function getDestination(authority: string, env: Env): Destination {
   let destination = destinations.get(authority);
   if (destination === undefined) {
-    destination = parseDestination(authority, (env.SERVICE_DOMAIN ?? "localhost").toLowerCase());
+    destination = parseDestination(authority, getServiceDomain(env));
     destinations.set(authority, destination);
   }
   return destination;

@@ -43,46 +43,31 @@ export async function runCron(env: Env): Promise<void> {
   const jobs: Record<string, () => Promise<unknown>> = {
     outbox: () => retryOutbox(env, db),
     "re-encryption": () => reencryptSecrets(getConfig(env), db),
-    expiry: async () => {
-      while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
-    },
-    "unused random names": async () => {
-      while ((await deleteUnusedRandomNames(db)) === EXPIRY_BATCH_ROWS);
-    },
-    "domain claims": async () => {
-      while ((await expireClaims(db)) === EXPIRY_BATCH_ROWS);
-    },
+    expiry: () => runInBatches(EXPIRY_BATCH_ROWS, () => expireTunnels(db)),
+    "unused random names": () => runInBatches(EXPIRY_BATCH_ROWS, () => deleteUnusedRandomNames(db)),
+    "domain claims": () => runInBatches(EXPIRY_BATCH_ROWS, () => expireClaims(db)),
     "domain proofs": () => recheckProofs(env, getConfig(env), db),
-    "replaced webhook secrets": async () => {
-      while ((await deleteReplacedSecrets(db)) === EXPIRY_BATCH_ROWS);
-    },
+    "replaced webhook secrets": () =>
+      runInBatches(EXPIRY_BATCH_ROWS, () => deleteReplacedSecrets(db)),
     ...Object.fromEntries(EXPIRING_ROWS.map((rows) => [rows, () => deleteExpiredRows(db, rows)])),
     accounts: () => deleteUnverifiedAccounts(db, ago(UNVERIFIED_ACCOUNT_MAX_MS)),
     billing: async () => {
       const rules = buildPlanRules(getConfig(env));
-      while ((await endOverduePlans(db, rules)) === LAPSED_BATCH_ROWS);
+      await runInBatches(LAPSED_BATCH_ROWS, () => endOverduePlans(db, rules));
     },
     "billing events": () => deleteOldBillingEvents(db),
     traffic: async () => {
       const minutes = () => deleteOldTraffic(db, "minute", ago(TRAFFIC_MINUTES_KEEP_MS));
-      while ((await minutes()) === TRAFFIC_DELETE_BATCH_ROWS);
+      await runInBatches(TRAFFIC_DELETE_BATCH_ROWS, minutes);
       const hours = () => deleteOldTraffic(db, "hour", ago(TRAFFIC_HOURS_KEEP_MS));
-      while ((await hours()) === TRAFFIC_DELETE_BATCH_ROWS);
+      await runInBatches(TRAFFIC_DELETE_BATCH_ROWS, hours);
     },
-    "ended tunnels": async () => {
-      while ((await deleteEndedTunnels(db)) === ENDED_ROWS_DELETE_BATCH);
-    },
-    "ended tokens": async () => {
-      while ((await deleteEndedTokens(db)) === ENDED_ROWS_DELETE_BATCH);
-    },
-    "old audit events": async () => {
-      while ((await deleteOldAuditEvents(db)) === AUDIT_DELETE_BATCH_ROWS);
-    },
+    "ended tunnels": () => runInBatches(ENDED_ROWS_DELETE_BATCH, () => deleteEndedTunnels(db)),
+    "ended tokens": () => runInBatches(ENDED_ROWS_DELETE_BATCH, () => deleteEndedTokens(db)),
+    "old audit events": () => runInBatches(AUDIT_DELETE_BATCH_ROWS, () => deleteOldAuditEvents(db)),
     "excess audit events": () => deleteExcessAuditEvents(db),
-    counters: async () => {
-      const fold = () => foldCounters(db, ago(COUNTERS_FOLD_AFTER_MS));
-      while ((await fold()) === COUNTERS_FOLD_BATCH_ROWS);
-    },
+    counters: () =>
+      runInBatches(COUNTERS_FOLD_BATCH_ROWS, () => foldCounters(db, ago(COUNTERS_FOLD_AFTER_MS))),
     // Last, because a mail server can be slow.
     mails: () => retryMails(env, db),
   };
@@ -93,4 +78,9 @@ export async function runCron(env: Env): Promise<void> {
       log("error", "job_failed", { job, cause: describeError(error) });
     }
   }
+}
+
+/** Repeats a job that changes `batchRows` rows at most, until it has found fewer. */
+async function runInBatches(batchRows: number, runBatch: () => Promise<number>): Promise<void> {
+  while ((await runBatch()) === batchRows);
 }

@@ -11,6 +11,7 @@ import { drizzle as drizzleSocket } from "drizzle-orm/neon-serverless";
 import { PgDialect } from "drizzle-orm/pg-core";
 import type { Env } from "../env.ts";
 import { formatApplicationName } from "../../protocol/application-name.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
 import type { AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { insertAuditEvents, toAuditEvent, type Actor, type AuditEvent } from "./audit.ts";
 import { GatewaySocket } from "./gateway-socket.ts";
@@ -143,8 +144,7 @@ class ConnectionLostError extends Error {
 export function isDatabaseUnavailable(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
   if (thrown instanceof ConnectionLostError) return true;
-  const state = "code" in thrown && typeof thrown.code === "string" ? thrown.code : "";
-  return UNAVAILABLE_STATES.test(state) || isDatabaseUnavailable(thrown.cause);
+  return UNAVAILABLE_STATES.test(getErrorCode(thrown) ?? "") || isDatabaseUnavailable(thrown.cause);
 }
 
 /** Thrown by `UnitOfWork.rollback`, so that the driver rolls the transaction back. */

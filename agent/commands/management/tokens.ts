@@ -19,6 +19,7 @@ import type {
   TOKENS_REVOKE,
   TOKENS_ROTATE,
 } from "../table/management/tokens.ts";
+import { getErrorCode } from "../../../shared/error-message.ts";
 
 type MintValues = Input<typeof TOKENS_MINT.options>["values"];
 
@@ -149,7 +150,7 @@ async function writeNewFile(path: string, bytes: Buffer): Promise<void> {
   try {
     await writeFile(path, bytes, { mode: 0o600, flag: "wx" });
   } catch (error) {
-    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    const code = getErrorCode(error) ?? "unknown error";
     throw new SettingsError(
       `can't write ${path} (${code}), so the token was revoked; choose another file with --output`,
     );

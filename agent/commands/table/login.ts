@@ -1,4 +1,4 @@
-import { CA_FILE_OPTION, type CommandSpec } from "../command.ts";
+import { CA_FILE_OPTION, SERVER_OPTION, type CommandSpec } from "../command.ts";
 
 export const LOGIN = {
   name: "login",
@@ -11,11 +11,7 @@ export const LOGIN = {
     ["underpass login --setup CODE", "creates the owner's account of a new server"],
   ],
   options: {
-    server: {
-      kind: "text",
-      placeholder: "URL",
-      help: "the Underpass server (default: the last login)",
-    },
+    ...SERVER_OPTION,
     ...CA_FILE_OPTION,
     setup: {
       kind: "text",
@@ -42,11 +38,5 @@ export const LOGOUT = {
   description:
     "Running tunnels stay connected. The token stays valid until it is revoked: in the dashboard, or with `underpass tokens revoke` and an access token.",
   examples: [["underpass logout --server https://underpass.example", "of this server only"]],
-  options: {
-    server: {
-      kind: "text",
-      placeholder: "URL",
-      help: "the Underpass server (default: the last login)",
-    },
-  },
+  options: SERVER_OPTION,
 } as const satisfies CommandSpec;

@@ -1,4 +1,4 @@
-import type { CommandSpec } from "../command.ts";
+import { SERVER_OPTION, type CommandSpec } from "../command.ts";
 
 export const OPEN = {
   name: "open",
@@ -6,11 +6,5 @@ export const OPEN = {
   usages: ["open"],
   description:
     "Prints the dashboard's address, and opens it if this machine has a display and you are not connected over SSH.",
-  options: {
-    server: {
-      kind: "text",
-      placeholder: "URL",
-      help: "the Underpass server (default: the last login)",
-    },
-  },
+  options: SERVER_OPTION,
 } as const satisfies CommandSpec;

@@ -1,4 +1,4 @@
-import { JSON_OPTION, type CommandSpec } from "../command.ts";
+import { CONFIG_OPTION, JSON_OPTION, type CommandSpec } from "../command.ts";
 
 const SYSTEM_OPTION = {
   system: { kind: "flag", help: "a service of the system, which starts at boot (needs root)" },
@@ -21,15 +21,7 @@ export const SERVICE_INSTALL = {
     ["underpass service install", "for the underpass.yml of this directory"],
     ["underpass service install --config /etc/underpass.yml", "for another file"],
   ],
-  options: {
-    config: {
-      kind: "text",
-      placeholder: "FILE",
-      help: "the file (default: underpass.yml in this directory or above it)",
-      complete: "file",
-    },
-    ...SYSTEM_OPTION,
-  },
+  options: { ...CONFIG_OPTION, ...SYSTEM_OPTION },
 } as const satisfies CommandSpec;
 
 export const SERVICE_STATUS = {

@@ -1,6 +1,12 @@
 import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
 import { findOptionText } from "../../options.ts";
-import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
+import {
+  API_OPTIONS,
+  CONFIG_OPTION,
+  JSON_OPTION,
+  LOG_LEVEL_OPTION,
+  type CommandSpec,
+} from "../command.ts";
 
 export const START = {
   name: "start",
@@ -22,12 +28,7 @@ export const START = {
   },
   options: {
     all: { kind: "flag", help: "start all tunnels of the file" },
-    config: {
-      kind: "text",
-      placeholder: "FILE",
-      help: "the file (default: underpass.yml in this directory or above it)",
-      complete: "file",
-    },
+    ...CONFIG_OPTION,
     schema: { kind: "flag", help: "print the JSON Schema of underpass.yml and exit" },
     ...INSPECT_OPTION,
     ...API_OPTIONS,

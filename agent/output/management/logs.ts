@@ -2,6 +2,7 @@
 import { styleText } from "node:util";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { formatBytes } from "../format/format-bytes.ts";
+import { formatTimeOfDay } from "../format/format-time-of-day.ts";
 import { printColoredLine, printError, printJson } from "../output.ts";
 import { getTerminalWidth } from "../format/table.ts";
 import { cutText } from "../../screen/text.ts";
@@ -64,7 +65,7 @@ function formatRequest(
 ): string {
   const { timestamp, method, status, state, duration_ms: ms, path, error } = capture;
   const isAtTerminal = width !== undefined;
-  const time = isAtTerminal ? formatLocalTime(timestamp) : timestamp;
+  const time = isAtTerminal ? formatTimeOfDay(new Date(timestamp)) : timestamp;
   const statusText = String(status ?? "-").padEnd(3);
   const outcome = [error ?? [], state === "aborted" ? "aborted" : []].flat().join(" ");
   const figures = [
@@ -89,12 +90,6 @@ function colorStatus(status: number | null, text: string): string {
   if (status >= 500) return red(text);
   if (status >= 400) return yellow(text);
   return status >= 300 ? styleText("cyan", text) : green(text);
-}
-
-function formatLocalTime(timestamp: string): string {
-  const date = new Date(timestamp);
-  const parts = [date.getHours(), date.getMinutes(), date.getSeconds()];
-  return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }
 
 function formatDuration(ms: number | null): string {

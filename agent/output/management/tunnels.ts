@@ -3,6 +3,7 @@ import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { formatExpiry } from "../format/format-relative-time.ts";
 import { formatBytes } from "../format/format-bytes.ts";
+import { formatCount } from "../format/format-count.ts";
 import { getTerminalWidth, Table, type Column } from "../format/table.ts";
 
 /**
@@ -96,10 +97,6 @@ function formatLastSeen({ lastSeenAt }: Tunnel): string {
   return lastSeenAt === null ? "" : `, last seen ${lastSeenAt}`;
 }
 
-function formatPolicy(actions: number): string {
-  return `traffic policy with ${actions} ${actions === 1 ? "action" : "actions"}`;
-}
-
 function listGates(tunnel: Tunnel): string[] {
   const { allowedCidrs, authEnabled, edgeAuthEnabled, maintenance, policyActions } = tunnel;
   return [
@@ -108,6 +105,6 @@ function listGates(tunnel: Tunnel): string[] {
     allowedCidrs === null ? [] : `from ${allowedCidrs.join(" ")}`,
     authEnabled ? "with a password" : [],
     edgeAuthEnabled ? "who sign in" : [],
-    policyActions > 0 ? formatPolicy(policyActions) : [],
+    policyActions > 0 ? `traffic policy with ${formatCount(policyActions, "action")}` : [],
   ].flat();
 }

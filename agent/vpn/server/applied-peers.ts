@@ -5,7 +5,8 @@
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { readJson, writePrivateFile } from "./network-state-dir.ts";
+import { writePrivateFile } from "../../private-file.ts";
+import { readJson } from "./network-state-dir.ts";
 
 const File = z.object({ publicKeys: z.array(z.string()) });
 

@@ -1,7 +1,8 @@
 /** The files of a network whose server is this machine: `~/.config/underpass/networks/<network>/`. */
-import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
+import { readPrivateFile, writePrivateFile } from "../../private-file.ts";
 import { getSettingsDirectory } from "../../settings.ts";
 import { SettingsError } from "../../settings-error.ts";
 import { derivePublicKey, generatePrivateKey, parseKey } from "../wireguard/keys.ts";
@@ -65,28 +66,6 @@ export class NetworkStateDir {
 
   async writeState(state: NetworkState): Promise<void> {
     await writePrivateFile(this.file("network.json"), `${JSON.stringify(state, null, 2)}\n`);
-  }
-}
-
-/** Writes a file that only its owner can read, atomically. */
-export async function writePrivateFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.${process.pid}`;
-  await writeFile(temporary, text, { mode: 0o600 });
-  await chmod(temporary, 0o600);
-  await rename(temporary, path);
-}
-
-/** @returns null when the file is missing. @throws SettingsError when other users can read it. */
-export async function readPrivateFile(path: string): Promise<string | null> {
-  try {
-    const { mode } = await stat(path);
-    if (process.platform !== "win32" && (mode & 0o077) !== 0) {
-      throw new SettingsError(`${path} can be read by other users; run: chmod 600 ${path}`);
-    }
-    return await readFile(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
   }
 }
 

@@ -5,15 +5,10 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { parseCidr } from "../../../shared/cidr.ts";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import { readPrivateFile, writePrivateFile } from "../../private-file.ts";
 import { SettingsError } from "../../settings-error.ts";
 import type { NetworkApi } from "../network-api.ts";
-import {
-  NetworkStateDir,
-  readPrivateFile,
-  writePrivateFile,
-  type NetworkState,
-  type ServerKeys,
-} from "./network-state-dir.ts";
+import { NetworkStateDir, type NetworkState, type ServerKeys } from "./network-state-dir.ts";
 import { AppliedPeers } from "./applied-peers.ts";
 import { checkConfig, fillPrivateKey, readPeers } from "../wireguard/config.ts";
 import { INTERFACE_NAME_MAX_CHARS } from "../wireguard/interface-name.ts";

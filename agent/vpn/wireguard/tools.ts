@@ -1,6 +1,6 @@
 /** Runs `wg` and `wg-quick` of wireguard-tools on the WireGuard interfaces of this machine. */
 import { execFile } from "node:child_process";
-import { getErrorMessage } from "../../error-message.ts";
+import { explainError } from "../../error-message.ts";
 import { readFile } from "node:fs/promises";
 
 export class ToolError extends Error {
@@ -32,7 +32,7 @@ export function run(
           "install wireguard-tools (apt install wireguard, brew install wireguard-tools)";
         return reject(new ToolError(`${program} is not installed; ${advice}`));
       }
-      const output = stderr.trim().split("\n").at(-1) || getErrorMessage(error);
+      const output = stderr.trim().split("\n").at(-1) || explainError(error);
       reject(new ToolError(`${[program, ...args.slice(0, 2)].join(" ")} failed: ${output}`));
     });
   });

@@ -5,11 +5,11 @@ import type {
   Member,
   Organization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
-import { beginSession, call } from "../session.ts";
+import { beginSession, call, load } from "../session.ts";
 
 export const organizationsQuery = queryOptions({
   queryKey: ["organizations"],
-  queryFn: ({ signal }) => call<Organization[]>("GET", "/orgs", undefined, signal),
+  queryFn: ({ signal }) => load<Organization[]>("/orgs", signal),
 });
 
 /** Which of the user's organizations has a tunnel, a captured request, a private network or a webhook receiver. */
@@ -17,20 +17,14 @@ export const resourceOwnersQuery = (resourceId: string) =>
   queryOptions({
     queryKey: ["organizations", "with", resourceId],
     queryFn: ({ signal }) =>
-      call<Organization[]>(
-        "GET",
-        `/orgs?${new URLSearchParams({ resource_id: resourceId })}`,
-        undefined,
-        signal,
-      ),
+      load<Organization[]>(`/orgs?${new URLSearchParams({ resource_id: resourceId })}`, signal),
     staleTime: Infinity,
   });
 
 export const membersQuery = (organizationId: string) =>
   queryOptions({
     queryKey: ["members", organizationId],
-    queryFn: ({ signal }) =>
-      call<Member[]>("GET", `/orgs/${organizationId}/members`, undefined, signal),
+    queryFn: ({ signal }) => load<Member[]>(`/orgs/${organizationId}/members`, signal),
   });
 
 /** Enough to tell former members apart, whose addresses are no longer known. */

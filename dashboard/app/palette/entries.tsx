@@ -4,7 +4,7 @@ import { useRouter } from "@tanstack/react-router";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { namedResourcesQuery, type NamedResource } from "../../api/named-resources.ts";
 import { organizationsQuery, switchOrganization } from "../../api/organization/organizations.ts";
-import { call, signOut } from "../../api/session.ts";
+import { load, signOut } from "../../api/session.ts";
 import type { IconName } from "../../ui/icon.tsx";
 import { LOCALE } from "../../ui/text/locale.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
@@ -43,7 +43,7 @@ export function usePaletteGroups(): PaletteGroup[] {
   const { data: requests = [] } = useQuery({
     queryKey: ["recent-requests"],
     queryFn: ({ signal }) =>
-      call<CaptureSummary[]>("GET", `/inspector?limit=${RECENT_REQUESTS_MAX}`, undefined, signal),
+      load<CaptureSummary[]>(`/inspector?limit=${RECENT_REQUESTS_MAX}`, signal),
   });
   const router = useRouter();
   return [

@@ -1,7 +1,7 @@
 /** The filter of the audit log. Its values are in the URL. */
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/time.ts";
-import { call } from "../../api/session.ts";
+import { load } from "../../api/session.ts";
 import type { QueryParameters } from "../../app/query-parameters.ts";
 
 export const RANGES: readonly { id: string; title: string; ms: number }[] = [
@@ -40,7 +40,7 @@ export function loadEvents(
   page: PageQuery,
   signal: AbortSignal,
 ): Promise<AuditEvent[]> {
-  return call<AuditEvent[]>("GET", getEventsPath(route, filter, page), undefined, signal);
+  return load<AuditEvent[]>(getEventsPath(route, filter, page), signal);
 }
 
 /** The path and the query of a request for a page of events. */

@@ -7,7 +7,7 @@ import { call } from "../../api/session.ts";
 import { tunnelsQuery, useTunnel } from "../../api/tunnels.ts";
 import { Button } from "../../ui/button.tsx";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
-import { Menu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
+import { ActionsMenu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
 import { BindDialog } from "./bind-dialog.tsx";
 import { RemoveDialog } from "./remove-dialog.tsx";
 
@@ -40,13 +40,7 @@ export function DomainActions({ domain }: { domain: CustomDomain }) {
           Choose a tunnel
         </Button>
       )}
-      <Menu
-        trigger={
-          <Button kind="quiet" aria-label={`Actions for ${name}`}>
-            ⋯
-          </Button>
-        }
-      >
+      <ActionsMenu name={name}>
         {isBound && (
           <>
             <MenuItem onClick={() => setShown("bind")}>Choose another tunnel…</MenuItem>
@@ -57,7 +51,7 @@ export function DomainActions({ domain }: { domain: CustomDomain }) {
           </>
         )}
         <MenuItem onClick={() => setShown("remove")}>Remove…</MenuItem>
-      </Menu>
+      </ActionsMenu>
       <BindDialog domain={domain} isOpen={shown === "bind"} onClose={close} onBind={reload} />
       <RemoveDialog domain={domain} isOpen={shown === "remove"} onClose={close} />
     </div>

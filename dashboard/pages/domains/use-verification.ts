@@ -3,7 +3,7 @@ import { useQuery, useQueryClient, type QueryClient } from "@tanstack/react-quer
 import { useState } from "react";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import { domainsQuery } from "../../api/domains.ts";
-import { getErrorMessage, RequestError } from "../../api/request.ts";
+import { getUserMessage, RequestError } from "../../api/request.ts";
 import { call } from "../../api/session.ts";
 import { notify } from "../../ui/feedback/notifications.tsx";
 
@@ -87,7 +87,7 @@ async function verify(
   } catch (error) {
     if (!(error instanceof RequestError) || !TEMPORARY_ERRORS.includes(error.code)) throw error;
     return {
-      message: getErrorMessage(error),
+      message: getUserMessage(error),
       timestamp: new Date().toISOString(),
       retryAfterMs: (error.retryAfterSeconds ?? 0) * 1000,
     };

@@ -1,6 +1,6 @@
 /** The DNS record that proves the ownership of a domain, and whether it has been found. */
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
-import { getErrorMessage } from "../../api/request.ts";
+import { getUserMessage } from "../../api/request.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { Button } from "../../ui/button.tsx";
 import { Detail } from "../../ui/section.tsx";
@@ -35,7 +35,7 @@ export function VerificationStep({ domain }: { domain: CustomDomain }) {
 }
 
 function Progress({ failure, error, isLookingUp }: Verification) {
-  if (error !== null) return <span className="error">{getErrorMessage(error)}</span>;
+  if (error !== null) return <span className="error">{getUserMessage(error)}</span>;
   if (failure === null) return "Looking for the record…";
   return (
     <>

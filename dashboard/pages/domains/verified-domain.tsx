@@ -1,8 +1,8 @@
 /** A verified domain, and the tunnel that it leads to. */
 import { Link } from "@tanstack/react-router";
+import { PROOF_MISSING_MAX_MS } from "../../../protocol/limits.ts";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { DAY_MS } from "../../../shared/time.ts";
 import { useTunnel } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { Badge, Detail, Row } from "../../ui/section.tsx";
@@ -10,9 +10,6 @@ import { ExactTime, RelativeTime } from "../../ui/time.tsx";
 import { DnsRecord } from "./dns-record.tsx";
 import { DomainActions } from "./domain-actions.tsx";
 import { VerificationStep } from "./verification-step.tsx";
-
-/** After this time without its DNS record, a verified domain is released. */
-const PROOF_MISSING_MAX_MS = 7 * DAY_MS;
 
 export function VerifiedDomain({ domain }: { domain: CustomDomain }) {
   const { domain: name, boundTunnelId, proofMissingSince } = domain;

@@ -1,7 +1,7 @@
 /** Open invitations: people who were invited to the organization and have not accepted yet. */
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Invitation } from "../../../protocol/schemas/organizations/organizations.ts";
-import { call } from "../../api/session.ts";
+import { call, load } from "../../api/session.ts";
 import { MailNotice } from "../../app/mail-notice.tsx";
 import { useMe } from "../../app/session-state.ts";
 import { ConfirmButton, DialogButton } from "../../ui/forms/dialog.tsx";
@@ -15,8 +15,7 @@ import { getGrantableRoles } from "../../app/grantable-roles.ts";
 const invitationsQuery = (organizationId: string) =>
   queryOptions({
     queryKey: ["invitations", organizationId],
-    queryFn: ({ signal }) =>
-      call<Invitation[]>("GET", `/orgs/${organizationId}/invitations`, undefined, signal),
+    queryFn: ({ signal }) => load<Invitation[]>(`/orgs/${organizationId}/invitations`, signal),
   });
 
 export function InvitationsSection() {

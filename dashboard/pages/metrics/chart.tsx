@@ -105,7 +105,7 @@ function createOptions(
       return isUtc ? UPlot.tzDate(date, "UTC") : date;
     },
     scales: {
-      x: { range: (_, min, max) => padByHalfBucket(_, min, max) },
+      x: { range: padByHalfBucket },
       y: { range: (_, _min, max) => [0, Math.max(max * 1.1, AXIS_MIN)] },
     },
     series: [

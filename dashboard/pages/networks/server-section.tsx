@@ -3,7 +3,7 @@ import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { NetworkConfig, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { networkQuery } from "../../api/networks.ts";
-import { call } from "../../api/session.ts";
+import { call, load } from "../../api/session.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { Button } from "../../ui/button.tsx";
 import { CodeBlock } from "../../ui/text/code-block.tsx";
@@ -20,8 +20,7 @@ import { getServerAddress } from "./server-address.ts";
 const serverConfigQuery = (id: string) =>
   queryOptions({
     queryKey: ["networks", id, "server-config"],
-    queryFn: ({ signal }) =>
-      call<NetworkConfig>("GET", `/private-networks/${id}/server-config`, undefined, signal),
+    queryFn: ({ signal }) => load<NetworkConfig>(`/private-networks/${id}/server-config`, signal),
     // It contains all devices, which change at any time.
     staleTime: 0,
   });

@@ -3,7 +3,7 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { call } from "../../api/session.ts";
+import { load } from "../../api/session.ts";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatMs } from "../../ui/numbers.ts";
 import { RequestsLink } from "../../inspector/requests-link.tsx";
@@ -17,7 +17,7 @@ const failuresQuery = queryOptions({
   queryKey: ["requests", "failures"],
   queryFn({ signal }) {
     const query = new URLSearchParams({ status: "5xx", limit: String(FAILURES_SHOWN) });
-    return call<CaptureSummary[]>("GET", `/inspector?${query}`, undefined, signal);
+    return load<CaptureSummary[]>(`/inspector?${query}`, signal);
   },
   refetchInterval: FAILURES_RELOAD_MS,
 });

@@ -2,23 +2,21 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { PROJECT_NAME_MAX_CHARS } from "../../../protocol/limits.ts";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
 import { projectsQuery } from "../../api/organization/projects.ts";
 import { call } from "../../api/session.ts";
 import { isValidToken, tokensQuery } from "../../api/organization/tokens.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { Button } from "../../ui/button.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { OpenConfirmDialog, OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
-import { Menu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
+import { ActionsMenu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { Detail, Row } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
 import { MintTokenDialog } from "../tokens/minting/mint-token-dialog.tsx";
-
-export const PROJECT_NAME_MAX_CHARS = 100;
 
 export function ProjectRow({ project }: { project: Project }) {
   const { slug, name, isDefault, createdAt } = project;
@@ -80,13 +78,7 @@ function ProjectActions({ project, counts }: ActionsProps) {
   const close = () => setShown(null);
   return (
     <>
-      <Menu
-        trigger={
-          <Button kind="quiet" aria-label={`Actions for ${name}`}>
-            ⋯
-          </Button>
-        }
-      >
+      <ActionsMenu name={name}>
         <MenuItem onClick={() => setShown("mint")}>Mint a token…</MenuItem>
         <MenuItem onClick={() => setShown("rename")}>Rename…</MenuItem>
         {!isDefault && (
@@ -95,7 +87,7 @@ function ProjectActions({ project, counts }: ActionsProps) {
             <MenuItem onClick={() => setShown("delete")}>Delete…</MenuItem>
           </>
         )}
-      </Menu>
+      </ActionsMenu>
       <MintTokenDialog isOpen={shown === "mint"} onClose={close} project={slug} />
       <OpenFormDialog
         isOpen={shown === "rename"}

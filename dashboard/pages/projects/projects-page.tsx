@@ -1,5 +1,6 @@
 /** /projects: namespaces of tunnels. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { PROJECT_NAME_MAX_CHARS } from "../../../protocol/limits.ts";
 import { SUBDOMAIN_MAX_CHARS } from "../../../protocol/names.ts";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
 import { projectsQuery } from "../../api/organization/projects.ts";
@@ -15,7 +16,7 @@ import { TextField } from "../../ui/forms/fields.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { Rows, Section } from "../../ui/section.tsx";
 import { NewTokenProvider } from "../tokens/minting/new-token-dialog.tsx";
-import { PROJECT_NAME_MAX_CHARS, ProjectRow } from "./project-row.tsx";
+import { ProjectRow } from "./project-row.tsx";
 
 export function Page() {
   const projects = useQuery(projectsQuery);

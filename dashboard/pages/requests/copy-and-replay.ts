@@ -5,7 +5,7 @@ import type {
   CaptureSummary,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { ReplayResult } from "../../../protocol/schemas/inspector/replays.ts";
-import { call } from "../../api/session.ts";
+import { call, load } from "../../api/session.ts";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { copyText } from "../../ui/text/clipboard.ts";
 import { downloadFile } from "../../ui/text/download.ts";
@@ -14,13 +14,13 @@ import { downloadFile } from "../../ui/text/download.ts";
 const PATH_SHOWN_CHARS = 100;
 
 export async function copyCurl({ id }: CaptureSummary): Promise<void> {
-  await copyText(call<string>("GET", `/inspector/${id}/curl`));
+  await copyText(load<string>(`/inspector/${id}/curl`));
   notify("The curl command was copied.");
 }
 
 /** Loads the request, because the list may have only the beginning of its URL. @param publicUrl of the tunnel. */
 export async function copyUrl({ id }: CaptureSummary, publicUrl: string): Promise<void> {
-  const url = call<CaptureDetail>("GET", `/inspector/${id}`).then(
+  const url = load<CaptureDetail>(`/inspector/${id}`).then(
     ({ path, query }) => `${publicUrl.replace(/\/$/, "")}${joinTarget(path, query)}`,
   );
   await copyText(url);
@@ -29,7 +29,7 @@ export async function copyUrl({ id }: CaptureSummary, publicUrl: string): Promis
 
 /** Downloads the request as an HTTP archive. */
 export async function saveArchive({ id }: CaptureSummary): Promise<void> {
-  const archive = await call<unknown>("GET", `/inspector/${id}/har`);
+  const archive = await load<unknown>(`/inspector/${id}/har`);
   downloadFile(`${id}.har`, JSON.stringify(archive));
 }
 

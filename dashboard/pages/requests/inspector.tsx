@@ -2,6 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Suspense, useEffect, useRef, useState } from "react";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { capturedRequestQuery } from "../../api/captured-request.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { addTerm } from "../../inspector/filter-text.ts";
@@ -14,6 +15,7 @@ import { Splitter, useStoredPercent } from "../../ui/layout/splitter.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { createPreloadable } from "../../ui/preloadable.tsx";
 import { ListFooter } from "./list/list-footer.tsx";
+import { MarkedBar, useMarks } from "./list/marks.tsx";
 import { RequestList } from "./list/request-list.tsx";
 import { RowMenu } from "./list/row-menu.tsx";
 import { useInspectorKeys } from "./list/use-inspector-keys.ts";
@@ -26,7 +28,6 @@ import { Toolbar } from "./filter/toolbar.tsx";
 import { useBodySearch } from "./filter/use-body-search.ts";
 import "./requests.css";
 
-const MARKED_MAX = 2;
 const LIST_WIDTH_KEY = "underpass-inspector-list-width";
 const LIST_WIDTH_PERCENT = 40;
 
@@ -51,7 +52,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
   const isWide = useIsWide();
   const root = useRef<HTMLDivElement>(null);
   const [activeId, setActiveId] = useState(selected);
-  const [markedIds, setMarkedIds] = useState<readonly string[]>([]);
+  const marks = useMarks();
   const [menu, setMenu] = useState<{ id: string; anchor: Element }>();
   const [percent, setPercent] = useStoredPercent(LIST_WIDTH_KEY, LIST_WIDTH_PERCENT);
   const queryClient = useQueryClient();
@@ -79,17 +80,6 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
     root.current?.querySelector<HTMLElement>("[role=grid]")?.focus();
   }
 
-  function toggleMark(id: string): void {
-    const others = markedIds.filter((each) => each !== id);
-    setMarkedIds(others.length < markedIds.length ? others : [...others, id].slice(-MARKED_MAX));
-  }
-
-  function showDiff(): void {
-    const [id, compare] = markedIds;
-    if (id === undefined || compare === undefined) return;
-    void navigate({ to: "/requests/$id", params: { id }, search: { compare } });
-  }
-
   const isDetailShown = selected !== undefined && isWide;
   const getCapture = (id: string | undefined) =>
     id === undefined ? undefined : (store.newest.get(id) ?? view.getRow(view.findIndex(id)));
@@ -102,8 +92,8 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
     onActivate: setActiveId,
     onOpen: open,
     onClose: close,
-    onMark: toggleMark,
-    onDiff: showDiff,
+    onMark: marks.toggle,
+    onDiff: marks.showDiff,
     onBookmark: (capture) => bookmarks.toggle(capture),
     onFocusFilter: () => root.current?.querySelector<HTMLElement>("[data-filter]")?.focus(),
     onOpenMenu(id) {
@@ -113,10 +103,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
   });
 
   const httpTunnels = tunnels?.filter(({ protocol }) => protocol !== "tcp");
-  const tunnelNames =
-    tunnelId === undefined && httpTunnels !== undefined && httpTunnels.length > 1
-      ? new Map(httpTunnels.map(({ id, name, subdomain }) => [id, name || subdomain]))
-      : undefined;
+  const tunnelNames = tunnelId === undefined ? nameTunnels(httpTunnels ?? []) : undefined;
   const menuCapture = getCapture(menu?.id);
   return (
     <div className="inspector" ref={root}>
@@ -130,9 +117,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
         bodySearch={bodySearch}
         onLeaveFilter={focusList}
       />
-      {markedIds.length > 0 && (
-        <MarkedBar count={markedIds.length} onDiff={showDiff} onClear={() => setMarkedIds([])} />
-      )}
+      <MarkedBar marks={marks} />
       <div className="panels">
         <div className="list-panel" style={{ width: isDetailShown ? `${percent}%` : "100%" }}>
           {view.newCount > 0 && view.state !== "following" && (
@@ -146,7 +131,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
             tunnelNames={tunnelNames}
             activeId={activeId}
             selectedId={selected}
-            markedIds={markedIds}
+            markedIds={marks.ids}
             onActivate={setActiveId}
             onOpen={open}
             onOpenMenu={(id, anchor) => setMenu({ id, anchor })}
@@ -177,10 +162,10 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
         anchor={menu?.anchor ?? null}
         publicUrl={tunnels?.find(({ id }) => id === menuCapture?.tunnel_id)?.publicUrl}
         isBookmarked={menu !== undefined && bookmarks.has(menu.id)}
-        isMarked={menu !== undefined && markedIds.includes(menu.id)}
+        isMarked={menu !== undefined && marks.ids.includes(menu.id)}
         onOpen={open}
         onBookmark={() => menuCapture && bookmarks.toggle(menuCapture)}
-        onMark={() => menu && toggleMark(menu.id)}
+        onMark={() => menu && marks.toggle(menu.id)}
         onFilter={(term) => setParameters({ filter: addTerm(filter, term) })}
         onClose={() => setMenu(undefined)}
       />
@@ -188,24 +173,10 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
   );
 }
 
-interface MarkedBarProps {
-  count: number;
-  onDiff: () => void;
-  onClear: () => void;
-}
-
-function MarkedBar({ count, onDiff, onClear }: MarkedBarProps) {
-  return (
-    <p className="marked-bar" role="status">
-      {count === 1 ? "One request is marked. Mark another with x." : "Two requests are marked."}{" "}
-      <Button kind="link" disabled={count < MARKED_MAX} onClick={onDiff}>
-        Show the diff
-      </Button>{" "}
-      <Button kind="link" onClick={onClear}>
-        Remove the marks
-      </Button>
-    </p>
-  );
+/** @returns the names by id; undefined when the list is about a single tunnel. */
+function nameTunnels(tunnels: readonly Tunnel[]): ReadonlyMap<string, string> | undefined {
+  if (tunnels.length <= 1) return undefined;
+  return new Map(tunnels.map(({ id, name, subdomain }) => [id, name || subdomain]));
 }
 
 function DetailPanel({ id, onClose }: { id: string; onClose: () => void }) {

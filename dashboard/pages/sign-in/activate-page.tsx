@@ -1,7 +1,7 @@
 /** /activate: a person approves or denies the sign-in of a machine's command line. */
 import { useEffect, useRef, useState } from "react";
 import type { PendingDevice } from "../../../protocol/schemas/accounts/devices.ts";
-import { call } from "../../api/session.ts";
+import { call, load } from "../../api/session.ts";
 import { useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
@@ -44,7 +44,7 @@ function CodeStep({ onFound }: { onFound: (device: PendingDevice) => void }) {
           submit="Continue"
           onSubmit={async (value) => {
             const query = new URLSearchParams({ code: value("code") });
-            onFound(await call<PendingDevice>("GET", `/auth/cli/request?${query}`));
+            onFound(await load<PendingDevice>(`/auth/cli/request?${query}`));
           }}
         >
           <TextField

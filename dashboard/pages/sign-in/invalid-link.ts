@@ -1,7 +1,7 @@
-import { getErrorMessage, RequestError } from "../../api/request.ts";
+import { getUserMessage, RequestError } from "../../api/request.ts";
 
 /** @returns the API's message about a link that is not valid, or no longer. @throws every other error. */
 export function getInvalidLinkMessage(error: unknown): string {
   if (!(error instanceof RequestError) || error.code !== "invalid_token") throw error;
-  return getErrorMessage(error);
+  return getUserMessage(error);
 }

@@ -1,8 +1,8 @@
 /** /invitation: accepts an invitation with the token from the email. */
 import { useState } from "react";
-import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Organization } from "../../../protocol/schemas/organizations/organizations.ts";
-import { beginSession, call, signOut } from "../../api/session.ts";
+import { switchOrganization } from "../../api/organization/organizations.ts";
+import { call, signOut } from "../../api/session.ts";
 import { readInvitation, writeInvitation } from "../../app/invitation-token.ts";
 import { formatRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
@@ -44,8 +44,7 @@ function WelcomeStep({ organization: { id, name, role } }: { organization: Organ
       <Form
         submit="Open the organization"
         onSubmit={async () => {
-          const path = `/orgs/${id}/switch`;
-          beginSession((await call<AccountSummary>("POST", path)).access_token);
+          await switchOrganization(id);
           location.assign("/");
         }}
       />

@@ -1,7 +1,7 @@
 /** Creating an account, and getting a new password by email. */
 import { useState } from "react";
 import type { Status } from "../../../protocol/schemas/accounts/accounts.ts";
-import { getErrorMessage, send } from "../../api/request.ts";
+import { getUserMessage, send } from "../../api/request.ts";
 import { MailNotice } from "../../app/mail-notice.tsx";
 import { ActionButton, Button } from "../../ui/button.tsx";
 import { CodeField, EmailField, NewPasswordField, removeSpaces } from "../../ui/forms/fields.tsx";
@@ -52,7 +52,7 @@ export function EmailConfirmationStep({ step, goTo }: StepProps<"email-confirmat
     setStatus(
       await sent.then(
         () => "A new code was sent. Earlier codes are no longer valid.",
-        getErrorMessage,
+        getUserMessage,
       ),
     );
   }

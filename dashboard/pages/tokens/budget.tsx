@@ -1,9 +1,8 @@
 /** A monthly budget in forms: the user types US dollars, and the API has cents. */
+import { MONTHLY_BUDGET_MAX_USD_CENTS } from "../../../protocol/limits.ts";
 import { call } from "../../api/session.ts";
 import { TextField } from "../../ui/forms/fields.tsx";
 import type { GetValue } from "../../ui/forms/form.tsx";
-
-const BUDGET_MAX_USD = 10_000_000;
 
 export interface BudgetFieldProps {
   /** In US cents; null: no limit. */
@@ -17,7 +16,7 @@ export function BudgetField({ budget }: BudgetFieldProps) {
       label="Monthly budget (USD)"
       type="number"
       min={0}
-      max={BUDGET_MAX_USD}
+      max={MONTHLY_BUDGET_MAX_USD_CENTS / 100}
       step={0.01}
       required={false}
       defaultValue={budget === null ? "" : String(budget / 100)}

@@ -5,10 +5,9 @@ import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import { call } from "../../api/session.ts";
 import { tokensQuery } from "../../api/organization/tokens.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { Button } from "../../ui/button.tsx";
 import { OpenConfirmDialog } from "../../ui/forms/dialog.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
-import { Menu, MenuItem } from "../../ui/menu.tsx";
+import { ActionsMenu, MenuItem } from "../../ui/menu.tsx";
 import { BudgetDialog } from "./budget-dialog.tsx";
 import { useShowNewToken } from "./minting/new-token-dialog.tsx";
 
@@ -18,17 +17,11 @@ export function TokenMenu({ token }: { token: Token }) {
   const props = { token, onClose: () => setShown(null) };
   return (
     <>
-      <Menu
-        trigger={
-          <Button kind="quiet" aria-label={`Actions for ${token.name}`}>
-            ⋯
-          </Button>
-        }
-      >
+      <ActionsMenu name={token.name}>
         {canSetBudget && <MenuItem onClick={() => setShown("budget")}>Set the budget…</MenuItem>}
         <MenuItem onClick={() => setShown("rotate")}>Rotate…</MenuItem>
         <MenuItem onClick={() => setShown("revoke")}>Revoke…</MenuItem>
-      </Menu>
+      </ActionsMenu>
       <BudgetDialog {...props} isOpen={shown === "budget"} />
       <RotateDialog {...props} isOpen={shown === "rotate"} />
       <RevokeDialog {...props} isOpen={shown === "revoke"} />

@@ -8,12 +8,7 @@ import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirro
 import { useEffect, useRef } from "react";
 import { createEditor } from "./editor-frame.ts";
 import { findJsonPath } from "./json-path.ts";
-
-export interface JsonError {
-  /** As in `actions[2].path_prefix`. */
-  path: string;
-  message: string;
-}
+import type { FieldError } from "../../api/request.ts";
 
 /** The first place where a text is not JSON. */
 export interface SyntaxMistake {
@@ -27,7 +22,7 @@ export interface JsonEditorProps {
   label: string;
   text: string;
   /** The errors that the API reported for this text. */
-  errors: readonly JsonError[];
+  errors: readonly FieldError[];
   findSyntaxError: (text: string) => SyntaxMistake | null;
   isReadOnly?: boolean;
   onChange: (text: string) => void;

@@ -1,5 +1,5 @@
 /** An error message in place of the content that could not be loaded. */
-import { getErrorMessage, RequestError } from "../../api/request.ts";
+import { getUserMessage, RequestError } from "../../api/request.ts";
 import { Button } from "../button.tsx";
 import { isLoadError } from "./load-error.ts";
 import { UpgradeHint } from "./upgrade-hint.tsx";
@@ -17,7 +17,7 @@ export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
   return (
     <div className="notice bad" role="alert">
       <p>
-        {getErrorMessage(error)}
+        {getUserMessage(error)}
         <UpgradeHint error={error} />
       </p>
       {requestId !== null && (

@@ -1,6 +1,6 @@
 /** Short messages about an action, in a corner of the page. */
 import { Toast } from "@base-ui/react/toast";
-import { getErrorMessage } from "../../api/request.ts";
+import { getUserMessage } from "../../api/request.ts";
 import { ClipboardError } from "../text/clipboard.ts";
 import { UpgradeHint } from "./upgrade-hint.tsx";
 
@@ -32,7 +32,7 @@ export function notify(message: string, action?: NotificationAction, subject?: s
 export function notifyOfError(error: unknown): void {
   const title = (
     <>
-      {error instanceof ClipboardError ? error.message : getErrorMessage(error)}
+      {error instanceof ClipboardError ? error.message : getUserMessage(error)}
       <UpgradeHint error={error} />
     </>
   );

@@ -1,7 +1,7 @@
 /** A form: labeled fields, a submit button, and error messages beside the fields that they are about. */
 import { Form as BaseForm } from "@base-ui/react/form";
 import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "react";
-import { getErrorMessage, RequestError } from "../../api/request.ts";
+import { getUserMessage, RequestError } from "../../api/request.ts";
 import { Button, type ButtonKind } from "../button.tsx";
 import { UpgradeHint } from "../feedback/upgrade-hint.tsx";
 
@@ -46,7 +46,7 @@ export function Form({ submit, kind = "primary", beside, children, onSubmit }: F
       const found = findFieldErrors(error, element);
       setErrors(found);
       if (Object.keys(found).length === 0) {
-        setAlert({ message: getErrorMessage(error), error });
+        setAlert({ message: getUserMessage(error), error });
       }
     }
     setBusy(false);

@@ -1,5 +1,5 @@
 /** Lists that a user types as lines of text. */
-import { RequestError } from "../../api/request.ts";
+import { RequestError, type FieldError } from "../../api/request.ts";
 
 /** Empty lines are left out. Entries can also be separated by commas. */
 export function parseLines(text: string): string[] {
@@ -26,11 +26,6 @@ export async function withEntryErrors<Answer>(
     const fields = error.fields.map((field) => nameEntry(field, lists));
     throw new RequestError({ error: code, message, fields }, requestId);
   }
-}
-
-interface FieldError {
-  path: string;
-  message: string;
 }
 
 /** The path `cidrs[1]` becomes `cidrs`. */

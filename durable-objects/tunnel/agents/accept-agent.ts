@@ -1,5 +1,6 @@
 /** Accepts the connection of an agent that the API has admitted. */
 import type { TunnelParts } from "../parts.ts";
+import { answerUpgrade } from "../../websockets.ts";
 import { ADMISSION_HEADER, AgentAdmission } from "../admission.ts";
 
 /** @param isFirst whether this is the tunnel's first object, which alone asks whether the tunnel has expired. */
@@ -16,7 +17,5 @@ export function acceptAgent(
   if (relay !== undefined) relaySender.setPort(relay);
   const { 0: client, 1: server } = new WebSocketPair();
   agents.accept(server, admission);
-  const protocol = request.headers.get("sec-websocket-protocol");
-  const headers = protocol === null ? undefined : { "sec-websocket-protocol": protocol };
-  return new Response(null, { status: 101, webSocket: client, headers });
+  return answerUpgrade(request, client);
 }

@@ -136,13 +136,13 @@ export class Captures implements RecordingObserver {
   /** Counts the newest captures that began at `sinceMs` or later, up to `maxRequests`. */
   async breakDown(sinceMs: number, maxRequests: number): Promise<CaptureBreakdown> {
     const counter = new BreakdownCounter();
-    if (this.#isRetired) return counter.finish(true);
+    if (this.#isRetired) return counter.finish({ isComplete: true });
     this.#writeAll();
     for await (const record of this.#records.list(Math.max(this.#retainedSinceMs, sinceMs))) {
-      if (counter.requests >= maxRequests) return counter.finish(false);
+      if (counter.requests >= maxRequests) return counter.finish({ isComplete: false });
       counter.count(this.#withLiveState(record));
     }
-    return counter.finish(true);
+    return counter.finish({ isComplete: true });
   }
 
   /**

@@ -4,6 +4,7 @@
  */
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
+import { findBucket } from "../../../shared/metrics/histogram.ts";
 import { getRefusalCode } from "../../../access/refusal.ts";
 
 /** Totals by name: `requests:2xx`, `refusals:maintenance`, `latency:250`, `latency:sum`, `bytes:in`. */
@@ -15,8 +16,6 @@ export type Counters = Record<string, number>;
  */
 export const OUTCOMES = ["left", "1xx", "2xx", "3xx", "4xx", "5xx", "tcp"] as const;
 const TCP = OUTCOMES.indexOf("tcp");
-/** For latencies above the last bound. */
-const OVERFLOW_STEP = LATENCY_BOUNDS_MS.length;
 
 export class Outcomes {
   /** Requests of every outcome. */
@@ -64,7 +63,7 @@ export class Outcomes {
 
   #load(saved: Counters): void {
     this.#byOutcome = OUTCOMES.map((outcome) => saved[`requests:${outcome}`] ?? 0);
-    this.#latency = [...LATENCY_BOUNDS_MS, OVERFLOW_STEP].map(
+    this.#latency = [...LATENCY_BOUNDS_MS, Infinity].map(
       (_, step) => saved[toLatencyKey(step)] ?? 0,
     );
     this.#latencySumMs = saved["latency:sum"] ?? 0;
@@ -76,9 +75,7 @@ export class Outcomes {
 
   #countResponse(status: number, latencyMs: number): void {
     this.#byOutcome[Math.floor(status / 100)]! += 1;
-    let step = 0;
-    while (step < OVERFLOW_STEP && latencyMs > LATENCY_BOUNDS_MS[step]!) step += 1;
-    this.#latency[step]! += 1;
+    this.#latency[findBucket(LATENCY_BOUNDS_MS, latencyMs)]! += 1;
     // The clock may have been set back in between; a counter must not decrease.
     this.#latencySumMs += Math.max(0, latencyMs);
   }

@@ -22,7 +22,13 @@ import {
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { answerClose, closeQuietly, isOpen, type SocketClose } from "../../websockets.ts";
+import {
+  answerClose,
+  answerUpgrade,
+  closeQuietly,
+  isOpen,
+  type SocketClose,
+} from "../../websockets.ts";
 import { isAllowedAddress } from "../../../access/ip-allowlist.ts";
 import { toRefusalResponse } from "../../../access/refusal.ts";
 import { CLIENT_HEADER, ClientAdmission } from "../admission.ts";
@@ -95,9 +101,7 @@ export class Clients {
     const timer = setTimeout(() => close(server, "protocol_error", "no hello"), HELLO_TIMEOUT_MS);
     this.#helloTimers.set(server, timer);
     this.#deps.alarm.scheduleBy(Date.now() + CONNECT_CHECK_INTERVAL_MS, "unconfirmed");
-    const protocol = request.headers.get("sec-websocket-protocol");
-    const headers = protocol === null ? undefined : { "sec-websocket-protocol": protocol };
-    return new Response(null, { status: 101, webSocket: client, headers });
+    return answerUpgrade(request, client);
   }
 
   // ── Called by clients ──

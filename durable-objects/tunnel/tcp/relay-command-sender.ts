@@ -111,6 +111,7 @@ function isSame(a: Revocation, b: Revocation): boolean {
   return (
     a.untilGeneration === b.untilGeneration &&
     a.reason === b.reason &&
-    a.tokenNonce === b.tokenNonce
+    a.tokenNonce === b.tokenNonce &&
+    a.port === b.port
   );
 }

@@ -1,12 +1,13 @@
 /** The password of a tunnel (HTTP Basic, RFC 7617). */
 import { z } from "zod";
 import { toNfkc } from "../../../shared/text/nfkc.ts";
-import { PASSWORD_MAX_BYTES } from "../../limits.ts";
+import {
+  BASIC_AUTH_PASSWORD_MIN_CHARS,
+  BASIC_AUTH_USERNAME_MAX_CHARS,
+  PASSWORD_MAX_BYTES,
+} from "../../limits.ts";
 import { atLeastOne, ONE_LINE_RULE } from "../scalars.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
-
-const BASIC_AUTH_USERNAME_MAX_CHARS = 64;
-const BASIC_AUTH_PASSWORD_MIN_CHARS = 8;
 
 /** A colon ends the username in the credentials. Control characters can't be typed. */
 const Username = z

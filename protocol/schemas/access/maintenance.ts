@@ -1,8 +1,7 @@
 /** Maintenance mode: a tunnel that is closed for a while, with an optional message to its visitors. */
 import { z } from "zod";
+import { MAINTENANCE_MESSAGE_MAX_CHARS } from "../../limits.ts";
 import { STORABLE_RULE } from "../scalars.ts";
-
-const MAINTENANCE_MESSAGE_MAX_CHARS = 500;
 
 export const StartMaintenance = z.object({
   message: z

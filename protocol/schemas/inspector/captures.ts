@@ -3,7 +3,7 @@
  * failed or aborted, WebSockets with their messages and event streams with their events.
  */
 import { z } from "zod";
-import { STATUS_BY_CODE, type ErrorCode } from "../../errors.ts";
+import { ERROR_CODES } from "../../errors.ts";
 import {
   HEADER_NAME_MAX_CHARS,
   LISTED_PATH_MAX_CHARS,
@@ -55,7 +55,7 @@ export const CaptureSummary = z.object({
   kind: CaptureKind,
   state: CaptureState.describe("Whether the request has ended, and how."),
   error: z
-    .enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]])
+    .enum(ERROR_CODES)
     .nullable()
     .describe("Why there was no response of the local server, or no complete one."),
   replay_of: z.uuid().nullable().describe("The request that this one replayed."),

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { METHOD_MAX_CHARS } from "../../limits.ts";
 import { HeaderValue, SettableName } from "../access/policies.ts";
-import { atMostOne } from "../scalars.ts";
+import { atMostOne, FIELD_NAME_RULE } from "../scalars.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
 
 /** For an edited path, and for an edited query. */
@@ -18,7 +18,7 @@ export const ReplayRequest = z
     method: z
       .string()
       .max(METHOD_MAX_CHARS)
-      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be an HTTP method")
+      .regex(FIELD_NAME_RULE[0], "must be an HTTP method")
       // The response to TRACE would show headers that the agent adds, and be captured.
       .regex(
         /^(?!(?:[Cc][Oo][Nn][Nn][Ee][Cc][Tt]|[Tt][Rr][Aa][Cc][Ee])$)/,

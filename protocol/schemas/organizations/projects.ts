@@ -1,8 +1,7 @@
 /** Projects: a namespace for tunnels and their tokens. */
 import { z } from "zod";
+import { PROJECT_NAME_MAX_CHARS } from "../../limits.ts";
 import { Instant, Label, VisibleLine } from "../scalars.ts";
-
-const PROJECT_NAME_MAX_CHARS = 100;
 
 export const Project = z.object({
   id: z.uuid(),

@@ -21,7 +21,11 @@ export const AgentGates = z.object({
 });
 export type AgentGates = z.output<typeof AgentGates>;
 
-export function hasGates({ basicAuth, policy }: AgentGates): boolean {
+/** Whether any gate is set or removed. */
+export function hasGates({
+  basicAuth,
+  policy,
+}: Partial<Record<keyof AgentGates, unknown>>): boolean {
   return basicAuth !== undefined || policy !== undefined;
 }
 

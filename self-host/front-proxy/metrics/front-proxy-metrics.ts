@@ -1,5 +1,6 @@
 /** The counters of the front proxy, in fixed arrays: a request costs a few additions and no allocation. */
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
+import { findBucket } from "../../../shared/metrics/histogram.ts";
 import {
   toHistogramSamples,
   toSingleValue,
@@ -46,10 +47,7 @@ export class FrontProxyMetrics {
   /** @param durationMs from the complete head of the request to the first byte of its response. */
   countLatency(handler: Handler, durationMs: number): void {
     const counters = this.#handlers[handler];
-    let bucket = 0;
-    while (bucket < LATENCY_BOUNDS_MS.length && durationMs > LATENCY_BOUNDS_MS[bucket]!)
-      bucket += 1;
-    counters.latencies[bucket]! += 1;
+    counters.latencies[findBucket(LATENCY_BOUNDS_MS, durationMs)]! += 1;
     counters.latencySumMs += durationMs;
   }
 

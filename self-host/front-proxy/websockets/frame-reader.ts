@@ -106,10 +106,15 @@ export class FrameReader {
   }
 }
 
-/** @param payload of at most 125 bytes. @param isMasked whether it goes to the server; the mask is zero. */
-export function buildFrame(opcode: number, payload: Uint8Array, isMasked: boolean): Buffer {
-  const head = [FIN | opcode, (isMasked ? MASKED : 0) | payload.length];
-  return Buffer.concat([Buffer.from(head), Buffer.alloc(isMasked ? MASK_BYTES : 0), payload]);
+/** A frame to a visitor. @param payload of at most 125 bytes. */
+export function buildFrame(opcode: number, payload: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from([FIN | opcode, payload.length]), payload]);
+}
+
+/** A frame to the server, with a mask of zeros (RFC 6455 §5.3). @param payload of at most 125 bytes. */
+export function buildMaskedFrame(opcode: number, payload: Uint8Array): Buffer {
+  const head = [FIN | opcode, MASKED | payload.length];
+  return Buffer.concat([Buffer.from(head), Buffer.alloc(MASK_BYTES), payload]);
 }
 
 /**

@@ -10,6 +10,7 @@ import {
 } from "../../../protocol/front-proxy/acknowledgements.ts";
 import {
   buildFrame,
+  buildMaskedFrame,
   FrameReader,
   OPCODE,
   type FrameHandler,
@@ -84,7 +85,7 @@ export class VisitorWebSocket implements OpenWebSocket, FrameHandler, VisitorFra
   }
 
   onPing(payload: Buffer): void {
-    this.#pongs.push(buildFrame(OPCODE.pong, payload, false));
+    this.#pongs.push(buildFrame(OPCODE.pong, payload));
     if (this.#pongs.length > PONGS_MAX) this.#pongs.shift();
     this.#answerPings();
   }
@@ -94,9 +95,9 @@ export class VisitorWebSocket implements OpenWebSocket, FrameHandler, VisitorFra
     payload.writeUInt16BE(code);
     // The object closes the local server's connection with the same code, and answers.
     if (isBetweenFrames)
-      return this.#options.writeToServer([buildFrame(OPCODE.close, payload, true)]);
+      return this.#options.writeToServer([buildMaskedFrame(OPCODE.close, payload)]);
     if (this.#fromServer.isBetweenFrames)
-      this.#options.writeToVisitor(buildFrame(OPCODE.close, payload, false));
+      this.#options.writeToVisitor(buildFrame(OPCODE.close, payload));
     this.#options.end();
   }
 
@@ -136,6 +137,6 @@ export class VisitorWebSocket implements OpenWebSocket, FrameHandler, VisitorFra
     if (!this.#fromVisitor.isBetweenMessages) return;
     const text = formatAcknowledgement(this.#options.acknowledgementKey, this.#unacknowledged);
     this.#unacknowledged = { bytes: 0, messages: 0 };
-    this.#options.writeToServer([buildFrame(OPCODE.text, Buffer.from(text), true)]);
+    this.#options.writeToServer([buildMaskedFrame(OPCODE.text, Buffer.from(text))]);
   }
 }

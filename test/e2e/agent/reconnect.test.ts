@@ -7,18 +7,18 @@ import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { runAgent, type RunningAgent } from "../../harness/tunnel/agent.ts";
-import { startFaultyProxy, type FaultyProxy } from "../../harness/tunnel/faulty-proxy.ts";
+import { startFaultProxy, type FaultProxy } from "../../../chaos/faults/fault-proxy.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 
 let api: TestApi;
 let origin: RawOrigin;
-let relay: FaultyProxy;
+let relay: FaultProxy;
 let token: Buffer;
 
 beforeAll(async () => {
   [api, origin] = await Promise.all([startApi(), startRawOrigin()]);
-  relay = await startFaultyProxy(api.server.port);
+  relay = await startFaultProxy(api.server.port);
   token = Buffer.from((await mintToken(await api.owner())).wireBytes, "base64");
 });
 afterAll(async () => {
@@ -71,13 +71,13 @@ test("after each of five losses in a row the URL is the same, and visitors who w
 
 test("an agent detects a connection that silently fails and replaces it, and a visitor who waits is answered", async () => {
   await using agent = await startAgent();
-  const before = relay.connections;
+  const before = relay.acceptedConnections;
   relay.freeze();
   const answer = visit();
   speedUp(agent.child);
   await waitForLines(agent, "disconnected: ", 1);
   expect((await answer).status).toBe(200);
-  expect(relay.connections).toBe(before + 1);
+  expect(relay.acceptedConnections).toBe(before + 1);
   expect(origin.requests).toHaveLength(1);
 });
 

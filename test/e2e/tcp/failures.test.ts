@@ -6,7 +6,7 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
-import { startFaultyProxy as startProxy } from "../../harness/tunnel/faulty-proxy.ts";
+import { startFaultProxy as startProxy } from "../../../chaos/faults/fault-proxy.ts";
 import {
   openSocket,
   startEcho,
@@ -232,8 +232,8 @@ test("while the API is down visitors are served, and the tunnel is the same afte
   visitor.write("and after");
   expect(String(await readExactly(visitor, 9))).toBe("and after");
   await waitUntilServed(tunnel);
-  const at = { host: "127.0.0.1", port: Number(new URL(api.url).port) };
-  const again = await startProxy(stack.api.server.port, at);
+  const at = { host: "127.0.0.1", port: api.port };
+  const again = await startProxy(stack.api.server.port, { at });
   await tunnel.event("reconnected");
   await waitUntilServed(tunnel);
   expect(countEvents(tunnel, "ready")).toBe(1);
@@ -249,8 +249,8 @@ test("an agent that lost both of its connections says that it has reconnected wh
   stack.relay.tcp.cut();
   await waitUntilServed(tunnel);
   expect(countEvents(tunnel, "reconnected")).toBe(0);
-  const at = { host: "127.0.0.1", port: Number(new URL(api.url).port) };
-  const again = await startProxy(stack.api.server.port, at);
+  const at = { host: "127.0.0.1", port: api.port };
+  const again = await startProxy(stack.api.server.port, { at });
   await tunnel.event("reconnected");
   await again[Symbol.asyncDispose]();
 });

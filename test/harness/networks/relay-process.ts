@@ -10,9 +10,9 @@ import { waitUntil, type TestApi } from "../server/api.ts";
 import { NODE_ENVIRONMENT } from "../node-environment.ts";
 import { reservePorts } from "../ports.ts";
 import {
-  startFaultyProxy as startTcpProxy,
-  type FaultyProxy as TcpProxy,
-} from "../tunnel/faulty-proxy.ts";
+  startFaultProxy as startTcpProxy,
+  type FaultProxy as TcpProxy,
+} from "../../../chaos/faults/fault-proxy.ts";
 import { startUdpProxy, type UdpProxy } from "../relay/udp-proxy.ts";
 
 /**
@@ -59,7 +59,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
   const { id = "main", ports = PORTS, address = "127.0.0.1", prefix = [] } = options;
   const port = options.port ?? (await reservePorts(ports + 1));
   const at = { address: PROXY_ADDRESS, port };
-  const tcp = await startTcpProxy(port, { host: PROXY_ADDRESS, port });
+  const tcp = await startTcpProxy(port, { at: { host: PROXY_ADDRESS, port } });
   const udp = await startUdpProxy(port, at);
   let child: ChildProcess | undefined;
   let output = "";

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { afterEach, expect, test } from "vitest";
 import { fetch } from "undici";
 import WebSocket from "ws";
-import { getErrorMessage } from "../../../agent/error-message.ts";
+import { explainError } from "../../../agent/error-message.ts";
 import { describeOriginError } from "../../../agent/origin/origin-error.ts";
 import { formatRejection } from "../../../agent/output/output.ts";
 import { CLOSE, shouldReconnect, type CloseName } from "../../../protocol/wire/close-codes.ts";
@@ -26,14 +26,14 @@ async function listen(server: Server): Promise<number> {
 const getFetchError = (url: string) =>
   fetch(url).then(
     () => "",
-    (error: unknown) => getErrorMessage(error),
+    (error: unknown) => explainError(error),
   );
 
 async function getSocketError(url: string): Promise<string> {
   const [error] = (await once(new WebSocket(url), "error").catch((thrown: unknown) => [
     thrown,
   ])) as [unknown];
-  return getErrorMessage(error);
+  return explainError(error);
 }
 
 test("a server that does not run", async () => {
@@ -71,7 +71,7 @@ test.each([
 
 test("a file that does not exist, and a directory", async () => {
   const getReadError = (path: string) =>
-    readFile(path).catch((error: unknown) => getErrorMessage(error));
+    readFile(path).catch((error: unknown) => explainError(error));
   expect(await getReadError("/no/such/file")).toBe("/no/such/file does not exist; check the path");
   if (process.platform !== "win32") {
     expect(await getReadError("/")).toBe("the path is a directory; name a file");
@@ -90,7 +90,7 @@ test.each([
   [{ code: "EACCES", path: "/root/x" }, "this user may not use /root/x"],
 ])("%j is explained", (properties, expected) => {
   const error = Object.assign(new Error("the library's text"), properties);
-  expect(getErrorMessage(new Error("fetch failed", { cause: error }))).toContain(expected);
+  expect(explainError(new Error("fetch failed", { cause: error }))).toContain(expected);
 });
 
 test.each([
@@ -109,9 +109,9 @@ test.each([
 
 test("an error that has no sentence of its own is reported as unexpected, with its code", () => {
   const error = Object.assign(new Error("bad thing"), { code: "ERR_BAD_THING" });
-  expect(getErrorMessage(error)).toBe("an unexpected error occurred: bad thing (ERR_BAD_THING)");
-  expect(getErrorMessage(new TypeError("x is not a function"))).toContain("unexpected error");
-  expect(getErrorMessage(new Error("the agent's own sentence"))).toBe("the agent's own sentence");
+  expect(explainError(error)).toBe("an unexpected error occurred: bad thing (ERR_BAD_THING)");
+  expect(explainError(new TypeError("x is not a function"))).toContain("unexpected error");
+  expect(explainError(new Error("the agent's own sentence"))).toBe("the agent's own sentence");
 });
 
 test("each reason that ends a tunnel's agent says what to do next", () => {

@@ -75,6 +75,21 @@ describe("a fault proxy", () => {
     await vi.waitUntil(() => proxy.openConnections === 0, WAIT_OPTIONS);
   });
 
+  test("closes connections without a reset, and accepts new ones", async () => {
+    const socket = await open();
+    socket.write("x");
+    await readUntil(socket, 1);
+    const ended = once(socket, "end");
+    proxy.cut();
+    await ended;
+    await vi.waitUntil(() => proxy.openConnections === 0, WAIT_OPTIONS);
+    const next = await open();
+    next.write("y");
+    await readUntil(next, 1);
+    expect(proxy.acceptedConnections).toBe(2);
+    next.destroy();
+  });
+
   test("resets a connection when a part is lost for good", async () => {
     proxy.setConditions({ ...GOOD_NETWORK, resetPerMille: 1_000 });
     const socket = await open();

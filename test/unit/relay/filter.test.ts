@@ -14,8 +14,8 @@ import { newKeyPair } from "../../harness/wireguard/crypto.ts";
 import { writeInitiation } from "../../harness/wireguard/handshake.ts";
 
 const SERVER = newKeyPair();
-const KNOWN = { isAddressValidated: true, isSessionUnverified: false };
-const UNVALIDATED = { isAddressValidated: false, isSessionUnverified: false };
+const KNOWN = { isAddressValidated: true, isSessionUnproven: false };
+const UNVALIDATED = { isAddressValidated: false, isSessionUnproven: false };
 /** When the initial leniency of an association has ended. */
 const LATER = FLOW_LENIENCY_MS + 1;
 
@@ -76,7 +76,7 @@ describe("from an address without a flow", () => {
 
   test("data of flows that may have no session is bounded for a port, and an index of the server proves one", () => {
     const filter = newFilter();
-    const flow = { isAddressValidated: true, isSessionUnverified: true };
+    const flow = { isAddressValidated: true, isSessionUnproven: true };
     const verdicts = Array.from({ length: UNPROVEN_DATA_BURST + 5 }, () =>
       filter.checkFromPeer(transport(99), flow, "192.0.2.1", 1),
     );

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("each event writes a burst of lines, then fifty a second, which count the others", () => {
+test("each message writes a burst of lines, then fifty a second, which count the others", () => {
   const lines: string[] = [];
   const stream = { on: () => undefined, write: (line: string) => lines.push(line) };
   const log = createLog(stream as never);
@@ -19,5 +19,10 @@ test("each event writes a burst of lines, then fifty a second, which count the o
   expect(lines).toHaveLength(LOG_LIMIT.burst + 1);
   vi.advanceTimersByTime(LOG_LIMIT.refillMs);
   log.info("agent refused", { reason: "unauthorized" });
-  expect(JSON.parse(lines.at(-1)!)).toMatchObject({ reason: "unauthorized", unlogged: 10 });
+  const message = "agent refused";
+  expect(JSON.parse(lines.at(-1)!)).toMatchObject({
+    message,
+    reason: "unauthorized",
+    unlogged: 10,
+  });
 });

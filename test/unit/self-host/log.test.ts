@@ -10,7 +10,7 @@ function createStream(isTTY: boolean) {
 
 test("a line of another process has one time at a terminal, and its own as JSON", () => {
   const time = "2026-11-26T13:14:44.000Z";
-  const line = JSON.stringify({ time, level: "info", event: "relay started", port: 40_000 });
+  const line = JSON.stringify({ time, level: "info", message: "relay started", port: 40_000 });
   const [terminal, file] = [createStream(true), createStream(false)];
   for (const { log } of [terminal, file]) log.forward("relay", "info", line);
   expect(terminal.lines.join("")).toMatch(
@@ -19,15 +19,15 @@ test("a line of another process has one time at a terminal, and its own as JSON"
   expect(JSON.parse(file.lines.join(""))).toMatchObject({ time, message: "relay started" });
 });
 
-test("fields of another process replace neither the event nor its level", () => {
+test("fields of the Worker replace neither its event nor its level", () => {
   const { lines, log } = createStream(false);
   const fields = { message: "the ticket is not valid" };
   log.forward(
-    "relay",
+    "worker",
     "info",
-    JSON.stringify({ level: "warn", event: "agent refused", ...fields }),
+    JSON.stringify({ level: "warn", event: "agent_refused", ...fields }),
   );
-  expect(JSON.parse(lines.join(""))).toMatchObject({ level: "warn", message: "agent refused" });
+  expect(JSON.parse(lines.join(""))).toMatchObject({ level: "warn", message: "agent_refused" });
 });
 
 test("at a terminal, no text can control it", () => {

@@ -162,12 +162,10 @@ mfa.openapi(
       );
     }
     const { config, db, principal } = c.var;
-    const checked = password === undefined ? null : await checkPassword(c, password);
+    const verdict = password === undefined ? null : await checkPassword(c, password);
     const outcome = await disableSecondFactor(db, getMemberActor(c), {
       prove: async ({ id, passwordHash }) =>
-        checked
-          ? { factor: "password", matches: checked.matches && checked.hash === passwordHash }
-          : toRecoveryProof(id, recoveryCode ?? ""),
+        verdict ? verdict(passwordHash) : toRecoveryProof(id, recoveryCode ?? ""),
       mail: await toOutboxMail(config, secondFactorMail(principal.email, "off", config)),
     });
     switch (outcome) {

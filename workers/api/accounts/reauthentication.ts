@@ -7,7 +7,7 @@ import { ApiError } from "../../errors.ts";
 import { verifyPassword } from "../../identity/accounts/password-hashing.ts";
 import { findUserPasswordHash } from "../../store/accounts/accounts.ts";
 import { isSessionFresh } from "../../store/accounts/fresh-sessions.ts";
-import { reauthenticate } from "../../store/accounts/second-factors.ts";
+import { reauthenticate, type FactorCheck } from "../../store/accounts/second-factors.ts";
 import { allow } from "../guard.ts";
 import { rateLimited } from "../rate-limit.ts";
 import {
@@ -39,13 +39,11 @@ reauthentication.openapi(
   async (c) => {
     const { password, code } = c.req.valid("json");
     const { db, principal } = c.var;
-    const checked = password === undefined ? null : await checkPassword(c, password);
+    const verdict = password === undefined ? null : await checkPassword(c, password);
     const isProved = await reauthenticate(db, getMemberActor(c), {
       sessionId: principal.sessionId,
       prove: async ({ passwordHash, mfaSecret }) =>
-        checked
-          ? { factor: "password", matches: checked.matches && checked.hash === passwordHash }
-          : checkTotp(c.var.config, mfaSecret, code ?? ""),
+        verdict ? verdict(passwordHash) : checkTotp(c.var.config, mfaSecret, code ?? ""),
     });
     if (!isProved) {
       const proof = password === undefined ? "code" : "password";
@@ -57,16 +55,17 @@ reauthentication.openapi(
 );
 
 /**
- * Hashes before the change begins, because a hash waits for its turn. The change accepts the verdict only if the stored
- * hash is still the one that was compared.
+ * Hashes before the change begins, because a hash waits for its turn.
+ * @returns the verdict for the change, which knows the stored hash: the password must have been compared with that one.
  */
 export async function checkPassword(
   c: ApiContext,
   password: string,
-): Promise<{ hash: string | null; matches: boolean }> {
+): Promise<(storedHash: string | null) => Extract<FactorCheck, { factor: "password" }>> {
   const { userId } = c.var.principal;
   const hash = await findUserPasswordHash(c.var.db, userId);
-  return { hash, matches: await verifyPassword(getHashCaller(c, userId), hash, password) };
+  const matches = await verifyPassword(getHashCaller(c, userId), hash, password);
+  return (storedHash) => ({ factor: "password", matches: matches && hash === storedHash });
 }
 
 /** @throws ApiError `reauthentication_required` unless the user has signed in or confirmed their identity within 10 minutes. */

@@ -46,12 +46,12 @@ export const NAVIGATION_HEADERS = "Accept, Authorization, Sec-Fetch-Mode";
 /** Serves the page to a browser that opens its path, which can be a route of the API too, such as `/billing`. */
 export const servePageToBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
   if (!isRead(c) || !isDashboardPath(c.req.path)) return next();
-  if (isNavigation(c)) c.res = await sendPage(c);
+  if (isNavigation(c)) c.res = await sendDashboardPage(c);
   else await next();
   c.res.headers.append("Vary", NAVIGATION_HEADERS);
 });
 
-for (const path of PAGES_OF_ALL_CLIENTS) dashboard.get(path, (c) => sendPage(c));
+for (const path of PAGES_OF_ALL_CLIENTS) dashboard.get(path, (c) => sendDashboardPage(c));
 
 /** Names of these files contain a hash of their content. */
 dashboard.get("/assets/:file", async (c) => {
@@ -82,7 +82,7 @@ function isRead({ req: { method } }: ApiContext): boolean {
 }
 
 /** @param status 404 for a path without a page: the dashboard says so, with a link to its overview. */
-export async function sendPage(c: ApiContext, status = 200): Promise<Response> {
+export async function sendDashboardPage(c: ApiContext, status = 200): Promise<Response> {
   const response = await readFile(c, "/index.html", status);
   response.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
   response.headers.set("Cross-Origin-Opener-Policy", "same-origin");

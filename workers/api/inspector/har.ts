@@ -72,12 +72,12 @@ function buildRequest(capture: CaptureDetail, { origin, includesBodies }: HarOpt
   };
 }
 
-function buildPostData(capture: CaptureDetail, isComplete: boolean) {
+function buildPostData(capture: CaptureDetail, includesBodies: boolean) {
   const bytes = fromBase64(capture.request_body) ?? new Uint8Array();
   if (bytes.length === 0) return {};
   const text = decodeText(bytes);
   const notes = [
-    ...(isComplete ? [] : [OMITTED]),
+    ...(includesBodies ? [] : [OMITTED]),
     ...(capture.truncated.request ? [describeCut(bytes.length, capture.request_size)] : []),
   ];
   const content = text ?? capture.request_body;
@@ -85,8 +85,8 @@ function buildPostData(capture: CaptureDetail, isComplete: boolean) {
     postData: {
       mimeType: capture.request_headers["content-type"] ?? "application/octet-stream",
       params: [],
-      text: isComplete ? content : "",
-      ...(text === null && isComplete ? { _encoding: "base64" } : {}),
+      text: includesBodies ? content : "",
+      ...(text === null && includesBodies ? { _encoding: "base64" } : {}),
       ...toComment(notes),
     },
   };
@@ -112,17 +112,17 @@ async function buildResponse(capture: CaptureDetail, options: HarOptions) {
 /** Decompressed, as the format requires. A body that can't be decompressed is included as it was sent, with a comment. */
 async function buildContent(
   capture: CaptureDetail,
-  { includesBodies: isComplete, onDecompressed }: HarOptions,
+  { includesBodies, onDecompressed }: HarOptions,
 ) {
   const { response_headers: headers, response_body: body } = capture;
   const sent = fromBase64(body) ?? new Uint8Array();
   const coding = headers["content-encoding"];
-  const plain = isComplete ? await decompress(sent, coding, onDecompressed) : sent;
+  const plain = includesBodies ? await decompress(sent, coding, onDecompressed) : sent;
   const bytes = plain ?? sent;
   const text = plain && decodeText(plain);
   const size = capture.truncated.response ? capture.response_size : bytes.length;
   const notes = [
-    ...(isComplete || sent.length === 0 ? [] : [OMITTED]),
+    ...(includesBodies || sent.length === 0 ? [] : [OMITTED]),
     ...(capture.truncated.response ? [describeCut(sent.length, capture.response_size)] : []),
     ...(plain ? [] : [`not decompressed: ${coding}`]),
   ];
@@ -131,7 +131,7 @@ async function buildContent(
     size,
     mimeType: headers["content-type"] ?? "x-unknown",
     ...(plain && plain !== sent ? { compression: size - sent.length } : {}),
-    ...(isComplete && bytes.length > 0 ? encoded : {}),
+    ...(includesBodies && bytes.length > 0 ? encoded : {}),
     ...toComment(notes),
   };
 }

@@ -3,7 +3,7 @@ import { toBase64, toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 
 /** @param policy from `buildContentSecurityPolicy`, for this page or for one with the same style and script. */
-export function sendPage(c: ApiContext, page: string, policy: string): Response {
+export function sendReferencePage(c: ApiContext, page: string, policy: string): Response {
   return c.body(page, 200, {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": policy,

@@ -1,7 +1,7 @@
 /** /openapi.json and /docs: the document of the API, for programs and for people; and the schema of the agent's file. */
 import { z } from "zod";
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import { sendPage } from "./content-security-policy.ts";
+import { sendReferencePage } from "./content-security-policy.ts";
 import {
   createRouter,
   documentRoute,
@@ -55,7 +55,7 @@ export function createReference(getAreas: () => readonly Area[]): OpenAPIHono<Ap
   reference.get("/docs", async (c) => {
     page ??= render(c);
     const { html, policy } = await page;
-    return sendPage(c, html, policy);
+    return sendReferencePage(c, html, policy);
   });
 
   documentRoute(reference, {

@@ -1,7 +1,7 @@
 /** The mails about custom domains. */
 import type { Config } from "../../config/config.ts";
 import { DAY_MS } from "../../../shared/time.ts";
-import { PROOF_MISSING_MAX_MS } from "../../limits.ts";
+import { PROOF_MISSING_MAX_MS } from "../../../protocol/limits.ts";
 import type { LossReason, WarnedDomain } from "../../store/domains/domain-notices.ts";
 import { composeMail, type Mail } from "./compose-mail.ts";
 

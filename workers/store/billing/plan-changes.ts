@@ -12,7 +12,7 @@ import { applyPlanToRetention } from "../inspector/capture-settings.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { applyPlanToGates } from "../access/gates.ts";
-import { listOwners } from "../organizations/memberships.ts";
+import { mailOwners } from "../organizations/memberships.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { republishReceivers } from "../webhooks/receivers.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -74,9 +74,7 @@ export async function changePlan(
   if (!isBetter(from, plan)) return;
   const overLimits = await findOverLimits(change.tx, orgId, planState, hosted);
   const downgrade = { organization: org.name, from, to: plan, reason, overLimits };
-  for (const email of await listOwners(change.tx, orgId)) {
-    change.enqueue(await notices.downgraded(email, downgrade));
-  }
+  await mailOwners(change, orgId, (to) => notices.downgraded(to, downgrade));
 }
 
 /**

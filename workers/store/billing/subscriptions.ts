@@ -18,7 +18,7 @@ import type { Actor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { changePlan, type PlanReason, type PlanRules } from "./plan-changes.ts";
-import { listOwners } from "../organizations/memberships.ts";
+import { mailOwners } from "../organizations/memberships.ts";
 import { billingCustomers, billingEvents, subscriptions } from "../tables/billing.ts";
 import { organizations, type OrganizationRow } from "../tables/organizations.ts";
 import { DAY_MS } from "../../../shared/time.ts";
@@ -146,9 +146,7 @@ async function applyUpdate(
       if (org && plan) await switchPlan(change, org, plan, rules);
       if (org && graceEndsAt) {
         const payment = { organization: org.name, plan: values.plan, graceEndsAt };
-        for (const email of await listOwners(tx, orgId)) {
-          change.enqueue(await rules.notices.overdue(email, payment));
-        }
+        await mailOwners(change, orgId, (to) => rules.notices.overdue(to, payment));
       }
       return { kind: "applied", orgId, problem: decision.problem };
     }
@@ -166,11 +164,10 @@ function auditChange(
 
 /** Ends the plans whose grace period has passed. @returns how many were found; after a full batch there may be more. */
 export async function endOverduePlans(db: Database, rules: PlanRules): Promise<number> {
-  const since = sql`now() - ${PAYMENT_GRACE_MS} * interval '1 millisecond'`;
   const isLapsed = and(
     eq(subscriptions.isEntitling, true),
     eq(subscriptions.status, "past_due"),
-    lte(subscriptions.overdueSince, since),
+    lte(subscriptions.overdueSince, ago(PAYMENT_GRACE_MS)),
   );
   const lapsed = await db.query
     .selectDistinct({ orgId: subscriptions.orgId, source: subscriptions.source })

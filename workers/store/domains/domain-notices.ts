@@ -1,6 +1,4 @@
 /** The mails to the owners of an organization about its custom domains. */
-import type { UnitOfWork } from "../database.ts";
-import { listOwners } from "../organizations/memberships.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 
 /** Why an organization loses a domain without having released it. */
@@ -18,12 +16,4 @@ export interface WarnedDomain {
 export interface DomainNotices {
   proofMissing(to: string, domain: WarnedDomain): Promise<OutboxMessage>;
   released(to: string, domain: string, reason: LossReason): Promise<OutboxMessage>;
-}
-
-export async function notifyOwners(
-  { tx, enqueue }: UnitOfWork,
-  orgId: string,
-  toMessage: (to: string) => Promise<OutboxMessage>,
-): Promise<void> {
-  for (const email of await listOwners(tx, orgId)) enqueue(await toMessage(email));
 }

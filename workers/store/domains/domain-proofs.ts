@@ -2,17 +2,15 @@
  * Repeated checks of verified domains. A domain that changes hands must not stay with the organization that once proved
  * it, so that its record has to remain in the DNS.
  */
+import { PROOF_MISSING_MAX_MS } from "../../../protocol/limits.ts";
 import { and, eq, inArray, isNotNull, lte, sql } from "drizzle-orm";
-import {
-  PROOF_CHECK_BATCH_ROWS,
-  PROOF_CHECK_INTERVAL_MS,
-  PROOF_MISSING_MAX_MS,
-} from "../../limits.ts";
+import { PROOF_CHECK_BATCH_ROWS, PROOF_CHECK_INTERVAL_MS } from "../../limits.ts";
 import { serviceActor } from "../audit.ts";
 import { fromNow } from "../clock.ts";
 import type { Database, UnitOfWork } from "../database.ts";
 import { domains } from "../tables/domains.ts";
-import { notifyOwners, type DomainNotices } from "./domain-notices.ts";
+import type { DomainNotices } from "./domain-notices.ts";
+import { mailOwners } from "../organizations/memberships.ts";
 import { loseDomain, type DomainRow } from "./domains.ts";
 import { HOUR_MS } from "../../../shared/time.ts";
 
@@ -78,7 +76,7 @@ export function saveMissingProof(
       domain,
       releaseAt: releaseAt.toISOString(),
     });
-    await notifyOwners(change, orgId, (to) => notices.proofMissing(to, { ...row, releaseAt }));
+    await mailOwners(change, orgId, (to) => notices.proofMissing(to, { ...row, releaseAt }));
   });
 }
 

@@ -7,7 +7,8 @@ import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
 import { requireRoom } from "../bounds.ts";
 import { ago, fromNow } from "../clock.ts";
 import type { UnitOfWork, Database } from "../database.ts";
-import { notifyOwners, type DomainNotices, type LossReason } from "./domain-notices.ts";
+import type { DomainNotices, LossReason } from "./domain-notices.ts";
+import { mailOwners } from "../organizations/memberships.ts";
 import { claimHostname, releaseHostname } from "./hostnames.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
@@ -264,7 +265,7 @@ export async function loseDomain(
   notices: DomainNotices,
 ): Promise<void> {
   await release(change, serviceActor(orgId), eq(domains.id, id), { reason });
-  await notifyOwners(change, orgId, (to) => notices.released(to, domain, reason));
+  await mailOwners(change, orgId, (to) => notices.released(to, domain, reason));
 }
 
 /** @param by null for the service itself. @returns how many. */

@@ -5,7 +5,7 @@
  * the server's only organization.
  */
 import { ago } from "../clock.ts";
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, isNull, sql, type SQL } from "drizzle-orm";
 import { log } from "../../../shared/log.ts";
 import { buildLock } from "../bounds.ts";
 import type { Database, UnitOfWork } from "../database.ts";
@@ -140,21 +140,18 @@ async function claimPort(
  * @returns whether the port was replaceable until now.
  */
 export async function markPortServed({ query }: Database, ownerId: string): Promise<boolean> {
-  const isOwned = and(eq(relayPorts.ownerId, ownerId), isNull(relayPorts.releasedAt));
+  const isHeld = isHeldBy(ownerId);
   const isMarked = and(eq(relayPorts.wasServed, true), eq(relayPorts.isReplaceable, false));
   const { rows } = await query.execute<{ is_replaceable: boolean }>(sql`
-    with marked as (select * from ${relayPorts} where ${isOwned} and not (${isMarked}) for update)
+    with marked as (select * from ${relayPorts} where ${isHeld} and not (${isMarked}) for update)
     update ${relayPorts} set was_served = true, is_replaceable = false from marked
-    where ${isOwned} returning marked.is_replaceable`);
+    where ${isHeld} returning marked.is_replaceable`);
   return rows[0]?.is_replaceable ?? false;
 }
 
 /** For an owner that asks for the port that it has: from now on no other port replaces it. */
 async function forbidReplacement({ tx }: Pick<UnitOfWork, "tx">, ownerId: string): Promise<void> {
-  await tx
-    .update(relayPorts)
-    .set({ isReplaceable: false })
-    .where(and(eq(relayPorts.ownerId, ownerId), isNull(relayPorts.releasedAt)));
+  await tx.update(relayPorts).set({ isReplaceable: false }).where(isHeldBy(ownerId));
 }
 
 /** Releases the owner's port. Its organization can reserve it again at once, others after the cool-down. */
@@ -162,7 +159,7 @@ export async function releasePort({ tx }: Pick<UnitOfWork, "tx">, ownerId: strin
   await tx
     .update(relayPorts)
     .set({ releasedAt: sql`now()` })
-    .where(and(eq(relayPorts.ownerId, ownerId), isNull(relayPorts.releasedAt)));
+    .where(isHeldBy(ownerId));
 }
 
 /** Releases the ports of all networks and tunnels of an organization. */
@@ -192,7 +189,7 @@ async function findReservedPort(
     })
     .from(relayPorts)
     .innerJoin(relays, eq(relays.id, relayPorts.relayId))
-    .where(and(eq(relayPorts.ownerId, ownerId), isNull(relayPorts.releasedAt)));
+    .where(isHeldBy(ownerId));
   return held ?? null;
 }
 
@@ -216,6 +213,11 @@ async function undoRelease({ tx }: Pick<UnitOfWork, "tx">, held: OwnedPort): Pro
         eq(relayPorts.port, held.port),
       ),
     );
+}
+
+/** The port that the owner has now. */
+function isHeldBy(ownerId: string): SQL {
+  return and(eq(relayPorts.ownerId, ownerId), isNull(relayPorts.releasedAt))!;
 }
 
 /** Whether other organizations can't reserve a port that has a row in `relay_ports`. */

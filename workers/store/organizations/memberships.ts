@@ -1,6 +1,8 @@
 /** One user's membership of one organization. */
 import { and, eq, type SQL } from "drizzle-orm";
 import { LimitReachedError } from "../bounds.ts";
+import type { UnitOfWork } from "../database.ts";
+import type { OutboxMessage } from "../outbox-messages.ts";
 import type { Role } from "../../../protocol/roles.ts";
 import { users } from "../tables/accounts.ts";
 import { memberships } from "../tables/organizations.ts";
@@ -38,12 +40,16 @@ export async function requireRoomToOwn(tx: Transaction, userId: string): Promise
   throw new LimitReachedError(`A user can own at most ${ORGANIZATIONS_OWNED_MAX} organizations.`);
 }
 
-/** @returns the addresses of the organization's owners. */
-export async function listOwners(reader: Reader, orgId: string): Promise<string[]> {
-  const owners = await reader
+/** Enqueues a mail to each owner of the organization. */
+export async function mailOwners(
+  { tx, enqueue }: UnitOfWork,
+  orgId: string,
+  toMessage: (to: string) => Promise<OutboxMessage>,
+): Promise<void> {
+  const owners = await tx
     .select({ email: users.email })
     .from(memberships)
     .innerJoin(users, eq(users.id, memberships.userId))
     .where(and(eq(memberships.orgId, orgId), eq(memberships.role, "owner")));
-  return owners.map(({ email }) => email);
+  for (const { email } of owners) enqueue(await toMessage(email));
 }

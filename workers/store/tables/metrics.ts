@@ -14,7 +14,7 @@ const tunnelId = () =>
     .notNull()
     .references(() => tunnels.id, { onDelete: "cascade" });
 
-const counter = () => bigint({ mode: "number" }).notNull();
+const total = () => bigint({ mode: "number" }).notNull();
 
 /**
  * The traffic of a tunnel in one minute or hour of UTC: totals, as the tunnel reports them. Rows are deleted by their age,
@@ -27,9 +27,9 @@ export const traffic = pgTable(
     grain: text({ enum: ["minute", "hour"] }).notNull(),
     startsAt: timestamptz().notNull(),
     tunnelId: uuid().notNull(),
-    requests: counter(),
-    bytesIn: counter(),
-    bytesOut: counter(),
+    requests: total(),
+    bytesIn: total(),
+    bytesOut: total(),
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.grain, table.startsAt, table.tunnelId] }),
@@ -45,7 +45,7 @@ export const tunnelCounters = pgTable(
     tunnelId: tunnelId().primaryKey(),
     orgId: uuid().notNull(),
     /** Sequence number of the newest report in this row; an older report changes nothing. */
-    sequence: counter(),
+    sequence: total(),
     counters: jsonb().$type<Counters>().notNull(),
     /** When the tunnel was deleted or expired. */
     endedAt: timestamptz(),
@@ -80,8 +80,8 @@ export const tokenUsage = pgTable(
     /** `2026-11` */
     month: text().notNull(),
     tunnelId: tunnelId(),
-    bytes: bigint({ mode: "number" }).notNull(),
-    requests: bigint({ mode: "number" }).notNull(),
+    bytes: total(),
+    requests: total(),
   },
   (table) => [
     primaryKey({ columns: [table.tokenId, table.month, table.tunnelId] }),

@@ -1,4 +1,5 @@
 /** An agent connects with a token and asks for a name: one transaction finds or creates its tunnel, or refuses. */
+import { hasGates } from "../../../protocol/schemas/tunnels/agent-gates.ts";
 import { and, eq, sql } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import { TUNNEL_TTL_MAX_SECONDS } from "../../../protocol/limits.ts";
@@ -117,7 +118,7 @@ export type Registration = RegisteredTunnel | Refused;
  * @throws UndeliveredError when the tunnel's object has not received the gates that the agent sets: it must not serve yet.
  */
 export function registerTunnel(db: Database, request: RegistrationRequest): Promise<Registration> {
-  const requireDelivery = hasGates(request) || request.domain !== null;
+  const requireDelivery = hasGates(request.gates) || request.domain !== null;
   return db.transaction((change) => register(change, request), { requireDelivery });
 }
 
@@ -153,7 +154,7 @@ async function lockAndCheck(
 ): Promise<Permit | Refused> {
   const { tx } = change;
   // A change of the plan locks the organization before its tunnels too.
-  const plan = hasGates(request) ? await lockPlan(tx, request.orgId) : null;
+  const plan = hasGates(request.gates) ? await lockPlan(tx, request.orgId) : null;
   const needsPassword = Boolean(request.gates.basicAuth);
   if (needsPassword && !(plan && hasFeature("tunnel_password", plan, new Date())))
     return refuse("plan_lacks_password");
@@ -270,10 +271,6 @@ async function updateTunnel(
 ): Promise<TunnelRow> {
   const [row] = await tx.update(tunnels).set(columns).where(eq(tunnels.id, id)).returning();
   return row!;
-}
-
-export function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest): boolean {
-  return basicAuth !== undefined || policy !== undefined;
 }
 
 /** Sets the gates and the domain that the agent asks for. @param plan locked; null when it asks for no gates. */

@@ -6,7 +6,7 @@ import {
 } from "../../../../protocol/captures/filter.ts";
 import { UsageError } from "../../../options.ts";
 import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../../command.ts";
-import { getErrorMessage } from "../../../error-message.ts";
+import { explainError } from "../../../error-message.ts";
 import { parseSinceOption } from "../since-option.ts";
 
 /** Stored requests are held in memory until the oldest one is known. */
@@ -60,7 +60,7 @@ function parseFilter(text: string, option: string): CaptureExpression {
     return parseCaptureFilter(text);
   } catch (error) {
     if (!(error instanceof CaptureFilterError)) throw error;
-    throw new UsageError(`${option}: ${getErrorMessage(error)}`);
+    throw new UsageError(`${option}: ${explainError(error)}`);
   }
 }
 

@@ -1,7 +1,7 @@
 /** The configurations of devices, in the format of wg-quick(8). */
 import { queryOptions } from "@tanstack/react-query";
 import type { NetworkConfig } from "../../../../protocol/schemas/networks.ts";
-import { call } from "../../../api/session.ts";
+import { load } from "../../../api/session.ts";
 
 /** The API does not know private keys, so its configurations have this text in place of one. */
 const PRIVATE_KEY_PLACEHOLDER = "<PASTE_CLIENT_PRIVATE_KEY>";
@@ -22,7 +22,7 @@ export async function loadDeviceConfig(
   signal?: AbortSignal,
 ): Promise<string> {
   const path = `/private-networks/${networkId}/devices/${deviceId}/config`;
-  return (await call<NetworkConfig>("GET", path, undefined, signal)).config;
+  return (await load<NetworkConfig>(path, signal)).config;
 }
 
 /** @returns the configuration with the private key in place of the placeholder. */

@@ -9,7 +9,7 @@ import { Button } from "../../../ui/button.tsx";
 import { notify } from "../../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../../ui/feedback/query-content.tsx";
 import { OpenConfirmDialog, OpenDialog } from "../../../ui/forms/dialog.tsx";
-import { Menu, MenuItem } from "../../../ui/menu.tsx";
+import { ActionsMenu, MenuItem } from "../../../ui/menu.tsx";
 import { CodeBlock } from "../../../ui/text/code-block.tsx";
 import { deviceConfigQuery } from "./device-config.ts";
 
@@ -26,18 +26,12 @@ export function DeviceMenu({ network, device }: DeviceProps) {
   const props = { network, device, onClose: () => setShown(null) };
   return (
     <>
-      <Menu
-        trigger={
-          <Button kind="quiet" aria-label={`Actions for ${device.name}`}>
-            ⋯
-          </Button>
-        }
-      >
+      <ActionsMenu name={device.name}>
         {hasConfiguration && (
           <MenuItem onClick={() => setShown("configuration")}>Show the configuration…</MenuItem>
         )}
         {canChange && <MenuItem onClick={() => setShown("removal")}>Remove…</MenuItem>}
-      </Menu>
+      </ActionsMenu>
       <ConfigurationDialog {...props} isOpen={shown === "configuration"} />
       <RemovalDialog {...props} isOpen={shown === "removal"} />
     </>

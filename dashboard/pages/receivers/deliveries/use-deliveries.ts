@@ -4,7 +4,7 @@ import { useEffect, useReducer, useState } from "react";
 import type { Delivery, DeliveryPage } from "../../../../protocol/schemas/webhooks.ts";
 import { receiverQuery } from "../../../api/receivers.ts";
 import { RequestError } from "../../../api/request.ts";
-import { call } from "../../../api/session.ts";
+import { load } from "../../../api/session.ts";
 
 /** The newest deliveries that the page's memory holds; older ones are dropped. */
 const DELIVERIES_SHOWN_MAX = 500;
@@ -160,7 +160,7 @@ function readPage(
 ): Promise<DeliveryPage> {
   const query = new URLSearchParams({ after, limit: String(PAGE_ROWS), wait: String(wait) });
   if (since !== null) query.set("since", since);
-  return call("GET", `/webhook-receivers/${receiverId}/events?${query}`, undefined, signal);
+  return load(`/webhook-receivers/${receiverId}/events?${query}`, signal);
 }
 
 function isTemporary(error: unknown): boolean {

@@ -3,7 +3,7 @@ import {
   parseCaptureFilter,
   type CaptureFilterQuery,
 } from "../../../../protocol/captures/filter.ts";
-import { call } from "../../../api/session.ts";
+import { load } from "../../../api/session.ts";
 import { formatCapturesQuery } from "../../../inspector/captures-query.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { ActionButton } from "../../../ui/button.tsx";
@@ -38,7 +38,7 @@ export function DownloadButton({ filter, tunnelId, view }: DownloadButtonProps) 
       ...parseQuery(filter),
       ...(tunnelId !== "" && { tunnel_id: tunnelId }),
     });
-    const archive = await call<Archive>("GET", `/inspector/har?${query}`);
+    const archive = await load<Archive>(`/inspector/har?${query}`);
     // The API applies only a part of the filter.
     archive.log.entries = archive.log.entries.filter(({ _id: id }) => view.findIndex(id) >= 0);
     downloadFile("underpass.har", JSON.stringify(archive));

@@ -1,97 +1,22 @@
 /** The filter as a text, with completion while the user types, and an error message below the field. */
-import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
-import { flushSync } from "react-dom";
-import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
-import {
-  applySuggestion,
-  completeFilter,
-  type Completion,
-} from "../../../inspector/filter-completion.ts";
+import { useId, useRef } from "react";
+import type { Suggestion } from "../../../inspector/filter-completion.ts";
 import { Icon } from "../../../ui/icon.tsx";
+import { useFilterText, type FilterTextOptions } from "./use-filter-text.ts";
 
-/** How long the user must pause before the filter is applied. */
-const TYPING_PAUSE_MS = 250;
-
-export interface FilterInputProps {
-  filter: string;
+export interface FilterInputProps extends FilterTextOptions {
   error: string | undefined;
-  onChange: (filter: string) => void;
-  /** Moves the focus to the list. */
-  onLeave: () => void;
-  /** The requests whose values are suggested. */
-  getRows: () => readonly CaptureSummary[];
 }
 
-export function FilterInput({ filter, error, onChange, onLeave, getRows }: FilterInputProps) {
+export function FilterInput({ error, ...options }: FilterInputProps) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
-  const [text, setText] = useState(filter);
-  const [completion, setCompletion] = useState<Completion>();
-  const [chosen, setChosen] = useState(-1);
-  const [timer, setTimer] = useState<ReturnType<typeof setTimeout>>();
-  const suggestions = completion?.suggestions ?? [];
+  const { text, suggestions, chosen, type, handleKey, complete, choose, close } = useFilterText(
+    input,
+    options,
+  );
   // The filter is not complete while the user chooses a value.
   const shownError = suggestions.length > 0 ? undefined : error;
-
-  // The filter was changed elsewhere: by a button, or by going back in the history.
-  useEffect(() => setText((typed) => (typed.trim() === filter ? typed : filter)), [filter]);
-  useEffect(() => () => clearTimeout(timer), [timer]);
-
-  function close(): void {
-    setCompletion(undefined);
-    setChosen(-1);
-  }
-
-  function apply(next: string): void {
-    clearTimeout(timer);
-    if (next.trim() !== filter) onChange(next.trim());
-  }
-
-  function complete(): void {
-    const { value, selectionStart } = input.current!;
-    const found = completeFilter(value, selectionStart ?? value.length, getRows());
-    setCompletion(found.suggestions.length > 0 ? found : undefined);
-    setChosen(-1);
-  }
-
-  function type(next: string): void {
-    setText(next);
-    clearTimeout(timer);
-    setTimer(setTimeout(() => apply(next), TYPING_PAUSE_MS));
-    complete();
-  }
-
-  function choose(index: number): void {
-    const suggestion = suggestions[index];
-    if (completion === undefined || suggestion === undefined) return;
-    const next = applySuggestion(text, completion.term, suggestion.text);
-    // The caret is placed before the next key arrives, which needs the new text in the field.
-    flushSync(() => setText(next.filter));
-    input.current?.setSelectionRange(next.caret, next.caret);
-    if (suggestion.text.endsWith(":")) {
-      complete();
-      return;
-    }
-    apply(next.filter);
-    close();
-  }
-
-  function handleKey(event: KeyboardEvent): void {
-    const count = suggestions.length;
-    if (event.key === "ArrowDown" && count === 0 && text.trim() === "") complete();
-    else if (event.key === "ArrowDown" && count > 0) setChosen((chosen + 1) % count);
-    else if (event.key === "ArrowUp" && count > 0) setChosen(chosen > 0 ? chosen - 1 : count - 1);
-    else if (event.key === "Tab" && chosen >= 0) choose(chosen);
-    else if (event.key === "Enter" && chosen >= 0) choose(chosen);
-    else if (event.key === "Enter") {
-      close();
-      apply(text);
-      onLeave();
-    } else if (event.key === "Escape" && count > 0) close();
-    else if (event.key === "Escape") onLeave();
-    else return;
-    event.preventDefault();
-  }
   return (
     <div className="filter-input">
       <Icon name="search" />
@@ -111,40 +36,54 @@ export function FilterInput({ filter, error, onChange, onLeave, getRows }: Filte
         value={text}
         onChange={(event) => type(event.currentTarget.value)}
         onKeyDown={handleKey}
-        onClick={() => complete()}
+        onClick={complete}
         onBlur={close}
         data-filter=""
       />
       <kbd aria-hidden="true">/</kbd>
-      <ul
-        id={`${id}list`}
-        role="listbox"
-        aria-label="Suggestions"
-        className="menu suggestions"
-        hidden={suggestions.length === 0}
-      >
-        {suggestions.map(({ text: suggestion, hint }, index) => (
-          <li
-            key={suggestion}
-            id={`${id}${index}`}
-            role="option"
-            aria-selected={index === chosen}
-            className="menu-item"
-            data-highlighted={index === chosen ? "" : undefined}
-            // The input keeps the focus.
-            onMouseDown={(event) => event.preventDefault()}
-            onClick={() => choose(index)}
-          >
-            <bdi>{suggestion}</bdi>
-            <span className="hint">{hint}</span>
-          </li>
-        ))}
-      </ul>
+      <Suggestions id={id} suggestions={suggestions} chosen={chosen} onChoose={choose} />
       {shownError !== undefined && (
         <p className="error" id={`${id}error`} role="alert">
           {shownError}
         </p>
       )}
     </div>
+  );
+}
+
+interface SuggestionsProps {
+  /** Of the input: the list and its options have ids that begin with it. */
+  id: string;
+  suggestions: readonly Suggestion[];
+  chosen: number;
+  onChoose: (index: number) => void;
+}
+
+function Suggestions({ id, suggestions, chosen, onChoose }: SuggestionsProps) {
+  return (
+    <ul
+      id={`${id}list`}
+      role="listbox"
+      aria-label="Suggestions"
+      className="menu suggestions"
+      hidden={suggestions.length === 0}
+    >
+      {suggestions.map(({ text, hint }, index) => (
+        <li
+          key={text}
+          id={`${id}${index}`}
+          role="option"
+          aria-selected={index === chosen}
+          className="menu-item"
+          data-highlighted={index === chosen ? "" : undefined}
+          // The input keeps the focus.
+          onMouseDown={(event) => event.preventDefault()}
+          onClick={() => onChoose(index)}
+        >
+          <bdi>{text}</bdi>
+          <span className="hint">{hint}</span>
+        </li>
+      ))}
+    </ul>
   );
 }

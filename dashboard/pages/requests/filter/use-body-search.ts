@@ -4,7 +4,7 @@ import type {
   CaptureDetail,
   CaptureSummary,
 } from "../../../../protocol/schemas/inspector/captures.ts";
-import { call } from "../../../api/session.ts";
+import { load } from "../../../api/session.ts";
 import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { searchBodies } from "./body-search.ts";
 
@@ -47,7 +47,7 @@ export function useBodySearch(): BodySearch {
     const timer = setInterval(() => report(true), PROGRESS_INTERVAL_MS);
     try {
       await searchBodies(captures, text, {
-        load: (id) => call<CaptureDetail>("GET", `/inspector/${id}`, undefined, signal),
+        load: (id) => load<CaptureDetail>(`/inspector/${id}`, signal),
         signal,
         onSearched({ id }, isFound) {
           searched += 1;

@@ -1,6 +1,6 @@
 /** The requests as a grid. Only visible rows are in the document, so the grid has the focus and knows the active row. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useId, useRef, type MouseEvent, type ReactNode } from "react";
+import { useEffect, useId, useRef, type FocusEvent, type MouseEvent, type ReactNode } from "react";
 import type { Bookmarks } from "../../../inspector/bookmarks.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { useIsNarrow } from "../../../ui/layout/media-query.ts";
@@ -74,6 +74,14 @@ export function RequestList(props: RequestListProps) {
     event.preventDefault();
     props.onOpenMenu(id, button);
   }
+
+  function handleFocus({ currentTarget }: FocusEvent): void {
+    const first = view.getRow(Math.ceil(scroller.current!.scrollTop / rowPx));
+    // A click activates the row that it is on.
+    if (!currentTarget.matches(":focus-visible") || activeIndex >= 0 || !first) return;
+    props.onActivate(first.id);
+  }
+
   const isActiveShown = virtualizer.getVirtualItems().some(({ index }) => index === activeIndex);
   return (
     <div
@@ -89,22 +97,9 @@ export function RequestList(props: RequestListProps) {
         tabIndex={0}
         onClick={handleClick}
         onContextMenu={handleContextMenu}
-        onFocus={({ currentTarget }) => {
-          const first = view.getRow(Math.ceil(scroller.current!.scrollTop / rowPx));
-          // A click activates the row that it is on.
-          if (!currentTarget.matches(":focus-visible") || activeIndex >= 0 || !first) return;
-          props.onActivate(first.id);
-        }}
+        onFocus={handleFocus}
       >
-        <div role="rowgroup" className="request-header">
-          <div role="row" aria-rowindex={1}>
-            {getColumns(tunnelNames !== undefined).map(([name, title]) => (
-              <span key={name} role="columnheader" className={name}>
-                {name === "row-actions" ? <span className="hidden-text">{title}</span> : title}
-              </span>
-            ))}
-          </div>
-        </div>
+        <RequestHeader hasTunnels={tunnelNames !== undefined} />
         <div
           role="rowgroup"
           className="request-rows"
@@ -132,6 +127,20 @@ export function RequestList(props: RequestListProps) {
         </div>
       </div>
       {footer}
+    </div>
+  );
+}
+
+function RequestHeader({ hasTunnels }: { hasTunnels: boolean }) {
+  return (
+    <div role="rowgroup" className="request-header">
+      <div role="row" aria-rowindex={1}>
+        {getColumns(hasTunnels).map(([name, title]) => (
+          <span key={name} role="columnheader" className={name}>
+            {name === "row-actions" ? <span className="hidden-text">{title}</span> : title}
+          </span>
+        ))}
+      </div>
     </div>
   );
 }

@@ -2,7 +2,9 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import {
+  MASTER_KEY_TTL_MAX_DAYS,
   TOKEN_BANDWIDTH_DEFAULT_MBPS,
+  TOKEN_NAME_MAX_CHARS,
   TOKEN_TTL_MAX_HOURS,
   TOKEN_TUNNELS_DEFAULT,
 } from "../../../../protocol/limits.ts";
@@ -17,12 +19,10 @@ import { LIFETIME_UNITS, mintToken, type LifetimeUnit } from "./mint-token.ts";
 import { useShowNewToken } from "./new-token-dialog.tsx";
 import { TOKEN_PRESETS, type TokenPreset } from "./presets.ts";
 
-const NAME_MAX_CHARS = 100;
 const LIFETIME_MAX: Record<LifetimeUnit, number> = {
   hours: TOKEN_TTL_MAX_HOURS,
   days: TOKEN_TTL_MAX_HOURS / 24,
 };
-const MASTER_KEY_LIFETIME_MAX_DAYS = 365;
 
 export interface MintTokenDialogProps {
   isOpen: boolean;
@@ -66,7 +66,7 @@ function MintFields({ project }: { project: string | undefined }) {
         <TextField
           name="name"
           label="Name"
-          maxLength={NAME_MAX_CHARS}
+          maxLength={TOKEN_NAME_MAX_CHARS}
           autoComplete="off"
           placeholder={preset.id === "ci" ? "ci" : "build-machine"}
         />
@@ -114,7 +114,7 @@ function LifetimeFields({ preset }: { preset: TokenPreset }) {
         label="Valid for"
         type="number"
         min={1}
-        max={isMaster ? MASTER_KEY_LIFETIME_MAX_DAYS : LIFETIME_MAX[unit]}
+        max={isMaster ? MASTER_KEY_TTL_MAX_DAYS : LIFETIME_MAX[unit]}
         step={1}
         defaultValue={preset.lifetime}
       />

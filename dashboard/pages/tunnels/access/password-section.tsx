@@ -1,6 +1,10 @@
 /** The password of a tunnel (HTTP Basic authentication). */
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import {
+  BASIC_AUTH_PASSWORD_MIN_CHARS,
+  BASIC_AUTH_USERNAME_MAX_CHARS,
+} from "../../../../protocol/limits.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
@@ -12,8 +16,6 @@ import { ConfirmButton, DialogButton } from "../../../ui/forms/dialog.tsx";
 import { TextField } from "../../../ui/forms/fields.tsx";
 import { GateSection } from "./gate-section.tsx";
 
-/** As the API requires. */
-const PASSWORD_MIN_CHARS = 8;
 const GENERATED_CHARS = 20;
 const GROUP_CHARS = 5;
 /** Without characters that look alike. Its length divides 256, so that every character is equally likely. */
@@ -81,7 +83,7 @@ function PasswordFields() {
         name="username"
         label="Username"
         defaultValue="visitor"
-        maxLength={64}
+        maxLength={BASIC_AUTH_USERNAME_MAX_CHARS}
         pattern="[^:]+"
         title="Without a colon"
         autoComplete="off"
@@ -93,10 +95,10 @@ function PasswordFields() {
         className="code"
         value={password}
         onChange={(event) => setPassword(event.currentTarget.value)}
-        minLength={PASSWORD_MIN_CHARS}
+        minLength={BASIC_AUTH_PASSWORD_MIN_CHARS}
         autoComplete="off"
         spellCheck={false}
-        hint={`Use at least ${PASSWORD_MIN_CHARS} characters. Copy it now: it is not shown again.`}
+        hint={`Use at least ${BASIC_AUTH_PASSWORD_MIN_CHARS} characters. Copy it now: it is not shown again.`}
       />
       <div className="actions">
         <CopyButton text={password} label="Copy the password" />

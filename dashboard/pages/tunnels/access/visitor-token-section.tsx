@@ -1,6 +1,7 @@
 /** Tokens for visitors of a tunnel whose policy validates them. */
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { VISITOR_TOKEN_SUBJECT_MAX_CHARS } from "../../../../protocol/limits.ts";
 import type { MintedVisitorToken } from "../../../../protocol/schemas/access/visitor-tokens.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "../../../api/session.ts";
@@ -78,7 +79,7 @@ function MintButton({ tunnel, onMint }: MintButtonProps) {
       <TextField
         name="subject"
         label="Visitor"
-        maxLength={255}
+        maxLength={VISITOR_TOKEN_SUBJECT_MAX_CHARS}
         autoComplete="off"
         hint={
           <>

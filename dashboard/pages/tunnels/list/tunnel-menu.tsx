@@ -4,9 +4,8 @@ import { useState } from "react";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { getTunnelState } from "../../../api/tunnels.ts";
 import { useHasRole } from "../../../app/roles.ts";
-import { Button } from "../../../ui/button.tsx";
 import { notify, notifyOfError } from "../../../ui/feedback/notifications.tsx";
-import { Menu, MenuItem, MenuLink, MenuSeparator } from "../../../ui/menu.tsx";
+import { ActionsMenu, MenuItem, MenuLink, MenuSeparator } from "../../../ui/menu.tsx";
 import { copyText } from "../../../ui/text/clipboard.ts";
 import { getAddress } from "../agent-command.ts";
 import { useTunnelControls } from "../use-tunnel-controls.ts";
@@ -27,13 +26,7 @@ export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
     notify("The address was copied.");
   }
   return (
-    <Menu
-      trigger={
-        <Button kind="quiet" isBusy={isBusy} aria-label={`Actions for ${name}`}>
-          ⋯
-        </Button>
-      }
-    >
+    <ActionsMenu name={name} isBusy={isBusy}>
       {protocol !== "tcp" && (
         <MenuLink link={<Link to="/requests" search={{ tunnel_id: id }} />}>
           Open its requests
@@ -59,6 +52,6 @@ export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
           )}
         </>
       )}
-    </Menu>
+    </ActionsMenu>
   );
 }

@@ -2,9 +2,10 @@
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { z } from "zod";
+import { MAINTENANCE_MESSAGE_MAX_CHARS } from "../../../../protocol/limits.ts";
 import type { MaintenanceState } from "../../../../protocol/schemas/access/maintenance.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
-import { call } from "../../../api/session.ts";
+import { call, load } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { ActionButton } from "../../../ui/button.tsx";
@@ -15,16 +16,12 @@ import { Form } from "../../../ui/forms/form.tsx";
 import { Badge, Section } from "../../../ui/section.tsx";
 import { MaintenancePreview } from "./maintenance-preview.tsx";
 
-/** As the API accepts. */
-const MESSAGE_MAX_CHARS = 500;
-
 type Maintenance = z.infer<typeof MaintenanceState>;
 
 const maintenanceQuery = (id: string) =>
   queryOptions({
     queryKey: ["maintenance", id],
-    queryFn: ({ signal }) =>
-      call<Maintenance>("GET", `/tunnels/${id}/maintenance`, undefined, signal),
+    queryFn: ({ signal }) => load<Maintenance>(`/tunnels/${id}/maintenance`, signal),
   });
 
 export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
@@ -62,7 +59,7 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
                 name="message"
                 label="Message to visitors"
                 required={false}
-                maxLength={MESSAGE_MAX_CHARS}
+                maxLength={MAINTENANCE_MESSAGE_MAX_CHARS}
                 value={message}
                 onChange={(event) => setTyped(event.currentTarget.value)}
                 placeholder="We are back at 14:00 UTC."

@@ -2,7 +2,7 @@
 import { queryOptions, useQueryClient } from "@tanstack/react-query";
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
 import type { PolicyDryRun } from "../../../../protocol/schemas/access/policy-dry-run.ts";
-import { call } from "../../../api/session.ts";
+import { call, load } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
 import { notify, notifyOfError } from "../../../ui/feedback/notifications.tsx";
 
@@ -17,7 +17,7 @@ export const policyQuery = (tunnelId: string) =>
   queryOptions({
     queryKey: ["policy", tunnelId],
     queryFn: async ({ signal }) =>
-      (await call<TunnelPolicy>("GET", `/tunnels/${tunnelId}/policy`, undefined, signal)).policy,
+      (await load<TunnelPolicy>(`/tunnels/${tunnelId}/policy`, signal)).policy,
   });
 
 /** @param text a policy in JSON. */

@@ -1,9 +1,6 @@
 /** The text of a traffic policy in JSON, and its actions as the form edits them. */
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
-import {
-  parseJsonTree,
-  type JsonError as JsonSyntaxError,
-} from "../../requests/decode/json/json.ts";
+import { parseJsonTree, type JsonMistake } from "../../requests/decode/json/json.ts";
 import { canAdd, type EditedAction } from "./action-kinds.ts";
 
 export interface EditedPolicy {
@@ -11,7 +8,7 @@ export interface EditedPolicy {
 }
 
 /** Without a syntax error the text is JSON, but not a policy that the form can show. */
-type ParsedText = { policy: EditedPolicy } | { policy: null; syntaxError: JsonSyntaxError | null };
+type ParsedText = { policy: EditedPolicy } | { policy: null; syntaxError: JsonMistake | null };
 
 export function formatPolicy(policy: TrafficPolicy | EditedPolicy | null): string {
   return JSON.stringify(policy ?? { actions: [] }, null, 2);
@@ -27,7 +24,7 @@ export function parsePolicy(text: string): ParsedText {
 }
 
 /** @returns the first mistake, with a message that says where it is. */
-export function findSyntaxError(text: string): JsonSyntaxError | null {
+export function findSyntaxError(text: string): JsonMistake | null {
   const result = parseJsonTree(text);
   if (!("error" in result)) return null;
   const { line, column, message } = result.error;

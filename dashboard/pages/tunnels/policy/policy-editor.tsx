@@ -6,7 +6,6 @@ import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { ActionButton, Button } from "../../../ui/button.tsx";
-import type { JsonError } from "../../../ui/code/json-editor.tsx";
 import { ErrorBoundary } from "../../../ui/feedback/error-boundary.tsx";
 import { Skeleton } from "../../../ui/feedback/query-content.tsx";
 import { Badge, Section } from "../../../ui/section.tsx";
@@ -18,6 +17,7 @@ import { RuleList } from "./rule-list.tsx";
 import { RuleSuggestions } from "./rule-suggestions.tsx";
 import { SaveDialog } from "./save-dialog.tsx";
 import { usePolicyEditing, type PolicyEditing } from "./use-policy-editing.ts";
+import type { FieldError } from "../../../api/request.ts";
 
 const JsonEditor = lazy(() => import("../../../ui/code/json-editor.tsx"));
 
@@ -152,7 +152,7 @@ function PolicyViews({ editing, canChange }: PolicyViewsProps) {
   );
 }
 
-function Mistakes({ errors }: { errors: readonly JsonError[] }) {
+function Mistakes({ errors }: { errors: readonly FieldError[] }) {
   return (
     <div role="alert" className="policy-mistakes">
       {errors.map(({ path, message }) => (

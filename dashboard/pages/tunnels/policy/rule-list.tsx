@@ -1,17 +1,17 @@
 /** The rules of a policy as a form, and the menus that add rules. */
 import { Form } from "@base-ui/react/form";
 import { useEffect, useRef } from "react";
-import type { JsonError } from "../../../ui/code/json-editor.tsx";
 import { Button } from "../../../ui/button.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { ActionFields } from "./action-fields.tsx";
 import { AddRule, TemplateCards } from "./add-rule.tsx";
 import { findActionKind, type EditedAction } from "./action-kinds.ts";
 import type { EditedPolicy } from "./policy-document.ts";
+import type { FieldError } from "../../../api/request.ts";
 
 export interface RuleListProps {
   policy: EditedPolicy;
-  errors: readonly JsonError[];
+  errors: readonly FieldError[];
   canChange: boolean;
   onChange: (actions: EditedAction[]) => void;
 }
@@ -119,7 +119,7 @@ function getTitle({ kind }: EditedAction): string {
 }
 
 /** By the names of the fields. An error of an entry is shown at its list. */
-function toFieldErrors(errors: readonly JsonError[]): Record<string, string> {
+function toFieldErrors(errors: readonly FieldError[]): Record<string, string> {
   const byField: Record<string, string> = {};
   for (const { path, message } of errors) {
     const name = /^actions\[\d+\]\.\w+/.exec(path)?.[0];

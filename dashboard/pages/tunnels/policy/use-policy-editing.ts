@@ -4,8 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
-import { RequestError } from "../../../api/request.ts";
-import type { JsonError } from "../../../ui/code/json-editor.tsx";
+import { RequestError, type FieldError } from "../../../api/request.ts";
 import { notify } from "../../../ui/feedback/notifications.tsx";
 import type { EditedAction } from "./action-kinds.ts";
 import { dryRunQuery } from "./policy-api.ts";
@@ -18,7 +17,7 @@ export interface PolicyEditing {
   policy: EditedPolicy | null;
   /** Whether there are unsaved changes. */
   isEdited: boolean;
-  errors: readonly JsonError[];
+  errors: readonly FieldError[];
   /** The text that was tested last; null: none since the policy in force has changed. */
   testedText: string | null;
   edit: (text: string) => void;
@@ -34,7 +33,7 @@ export interface PolicyEditing {
 export function usePolicyEditing(tunnel: Tunnel, saved: TrafficPolicy | null): PolicyEditing {
   const queries = useQueryClient();
   const draft = usePolicyDraft(tunnel.id);
-  const [errors, setErrors] = useState<readonly JsonError[]>([]);
+  const [errors, setErrors] = useState<readonly FieldError[]>([]);
   const [testedText, setTestedText] = useState<string | null>(null);
   const savedText = formatPolicy(saved);
   const text = draft.text ?? savedText;

@@ -1,6 +1,7 @@
 /** Counts of captured requests by status, error, latency and path. Two can be added, so that tunnels can be summed. */
 import type { ErrorCode } from "../../../../protocol/errors.ts";
 import { LATENCY_BOUNDS_MS } from "../../../../protocol/limits.ts";
+import { findBucket } from "../../../../shared/metrics/histogram.ts";
 import type { StatusClass } from "../../../../protocol/schemas/metrics.ts";
 import { cutPath, type CaptureRecord } from "../record.ts";
 
@@ -54,11 +55,10 @@ export class BreakdownCounter {
     if (error !== null || latencyMs === null) return;
     counts.answered += 1;
     counts.latencySumMs += latencyMs;
-    const step = LATENCY_BOUNDS_MS.findIndex((bound) => latencyMs <= bound);
-    this.#latency[step === -1 ? LATENCY_BOUNDS_MS.length : step]! += 1;
+    this.#latency[findBucket(LATENCY_BOUNDS_MS, latencyMs)]! += 1;
   }
 
-  finish(isComplete: boolean): CaptureBreakdown {
+  finish({ isComplete }: Pick<CaptureBreakdown, "isComplete">): CaptureBreakdown {
     const paths = [...this.#paths.values()].sort(byRequests).slice(0, BREAKDOWN_MAX_PATHS);
     return {
       requests: this.#requests,

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mintToken, waitUntil } from "../../../harness/server/api.ts";
 import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";
 import { runAgent, runToEnd, type RunningAgent } from "../../../harness/tunnel/agent.ts";
-import { startFaultyProxy } from "../../../harness/tunnel/faulty-proxy.ts";
+import { startFaultProxy } from "../../../../chaos/faults/fault-proxy.ts";
 import {
   startTunnelOwner,
   type OwnedTunnel,
@@ -123,7 +123,7 @@ describe("underpass logs", () => {
   });
 
   test("reconnects, and prints the requests of the meantime once", async () => {
-    await using proxy = await startFaultyProxy(world.api.server.port);
+    await using proxy = await startFaultProxy(world.api.server.port);
     const args = ["logs", "logged-shop", "--json", "--filter=path:/gap/"];
     const connection = ["--server", proxy.url, "--token-file", "TOKEN"];
     await using logs = await runAgent([...args, ...connection], { token });

@@ -64,7 +64,7 @@ test("errors are fragments, which follow the name of the program", () => {
 test("an error that is not about the command line says what to do next", () => {
   const errors = messages.filter(({ callee }) => /^(?:Settings|Input|Tool)Error$/.test(callee));
   expect(errors.length).toBeGreaterThan(30);
-  // The last part of some is the advice of `getErrorMessage`.
+  // The last part of some is the advice of `explainError`.
   const isAdvice = /; |run: |: …$/;
   const findProblem = (text: string) => (isAdvice.test(text) ? null : "has no advice");
   expect(findTextProblems(errors, findProblem)).toEqual([]);
@@ -97,7 +97,7 @@ test("no text has an unclear phrase, or is a library's", () => {
 const MESSAGE_READERS =
   /agent\/(?:error-message|origin\/(?:handler|http-stream|origin-error|websocket-stream))\.ts$/;
 
-test("a message of an error that another program may have thrown is translated by getErrorMessage", () => {
+test("a message of an error that another program may have thrown is translated by explainError", () => {
   const places = files
     .filter((file) => !MESSAGE_READERS.test(file))
     .flatMap((file) => {

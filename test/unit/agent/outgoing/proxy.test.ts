@@ -6,7 +6,7 @@ import { createServer as createTcpServer, type AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { z } from "zod";
-import { getErrorMessage } from "../../../../agent/error-message.ts";
+import { explainError } from "../../../../agent/error-message.ts";
 import { TrustedAuthorities } from "../../../../agent/outgoing/trusted-authorities.ts";
 import { ServiceApi } from "../../../../agent/service-api.ts";
 import { openWebSocket } from "../../../../agent/websocket.ts";
@@ -48,7 +48,7 @@ async function startServer(certificate?: Certificate) {
 function request(server: string, authorities?: TrustedAuthorities): Promise<string> {
   const api = new ServiceApi({ server: new URL(server), authorities }, "token");
   const { signal } = new AbortController();
-  return api.call(z.string(), "GET", "/", { signal }).catch(getErrorMessage);
+  return api.call(z.string(), "GET", "/", { signal }).catch(explainError);
 }
 
 /** @returns the first message, or the message of the error. */
@@ -60,7 +60,7 @@ function open(server: string, authorities?: TrustedAuthorities): Promise<string>
       resolve(data.toString());
       socket.terminate();
     });
-    socket.on("error", (error) => resolve(getErrorMessage(error)));
+    socket.on("error", (error) => resolve(explainError(error)));
   });
 }
 

@@ -9,7 +9,7 @@ import { describeListening } from "../../../../agent/local-server/restart-wait.t
 import { FailedAttempts } from "../../../../agent/output/failed-attempts.ts";
 import { printWebhooksLines } from "../../../../agent/output/webhooks.ts";
 import { RetryableError } from "../../../../agent/service-api.ts";
-import { retryWhileUnreachable } from "../../../../agent/vpn/server/retry-setup.ts";
+import { retryWhileUnreachable } from "../../../../agent/vpn/retry-while-unreachable.ts";
 import type { Forwarder } from "../../../../agent/webhooks/forwarder.ts";
 import { HOUR_MS } from "../../../../shared/time.ts";
 

@@ -1,5 +1,5 @@
 /** Notices that a tunnel could not send to its relay are sent later, unchanged. */
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { ObjectBindings } from "../../../../durable-objects/bindings.ts";
 import { RelayCommandSender } from "../../../../durable-objects/tunnel/tcp/relay-command-sender.ts";
 import type { Revocation } from "../../../../protocol/relay/link.ts";
@@ -9,12 +9,13 @@ const TUNNEL = "00000000-0000-4000-8000-000000000000";
 function createControl() {
   const stored = new Map<string, unknown>();
   const sent: [string, Revocation][] = [];
-  const state = { isAway: true };
+  const state = { isAway: true, awayAfter: Infinity };
   const cidrs: (string[] | null)[] = [];
   const relays = {
     getByName: (relayId: string) => ({
       revoke: (revocation: Revocation) => {
-        if (state.isAway) return Promise.reject(new Error("away"));
+        if (state.isAway || sent.length >= state.awayAfter)
+          return Promise.reject(new Error("away"));
         sent.push([relayId, revocation]);
         return Promise.resolve();
       },
@@ -33,6 +34,10 @@ function createControl() {
   const open = () => new RelayCommandSender(kv, relays, () => TUNNEL);
   return { open, sent, state, cidrs };
 }
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 describe("a revocation that the relay's object did not receive", () => {
   test("fails so that the caller retries, and is sent later with the time of the first attempt", async () => {
@@ -68,6 +73,19 @@ describe("a revocation that the relay's object did not receive", () => {
     expect(sent.length).toBeLessThanOrEqual(16);
     expect(sent.at(-1)).toMatchObject(["new", { reason: "tunnel_deleted" }]);
   });
+});
+
+test("of two ports that a tunnel leaves in the same millisecond, the delivery of one keeps the other", async () => {
+  vi.useFakeTimers();
+  const { open, sent, state } = createControl();
+  state.isAway = false;
+  state.awayAfter = 1;
+  const control = open();
+  for (const port of [40_001, 40_002, 40_003]) control.setPort({ id: "main", port });
+  await expect(control.flush()).rejects.toThrow("away");
+  state.awayAfter = Infinity;
+  await control.flush();
+  expect(sent.map(([, { port }]) => port)).toEqual([40_001, 40_002]);
 });
 
 test("a tunnel without a relay sends nothing", async () => {

@@ -34,7 +34,8 @@ export interface JsonEntry {
   value: JsonValue;
 }
 
-export interface JsonError {
+/** The first place where a text is not JSON. */
+export interface JsonMistake {
   message: string;
   /** In UTF-16 code units from the start of the text. */
   offset: number;
@@ -43,7 +44,7 @@ export interface JsonError {
   column: number;
 }
 
-export type JsonResult = { value: JsonValue } | { error: JsonError };
+export type JsonResult = { value: JsonValue } | { error: JsonMistake };
 
 export function parseJsonTree(text: string): JsonResult {
   try {
@@ -58,7 +59,7 @@ export function isContainer(value: JsonValue): value is JsonContainer {
   return value.kind === "object" || value.kind === "array";
 }
 
-function locate(text: string, offset: number, message: string): JsonError {
+function locate(text: string, offset: number, message: string): JsonMistake {
   const before = text.slice(0, offset);
   const line = before.split("\n").length;
   return { message, offset, line, column: offset - before.lastIndexOf("\n") };

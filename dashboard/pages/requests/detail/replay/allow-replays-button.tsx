@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import type { TunnelCaptureSettings } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { captureSettingsQuery } from "../../../../api/capture-settings.ts";
-import { call } from "../../../../api/session.ts";
+import { call, load } from "../../../../api/session.ts";
 import { useTunnel } from "../../../../api/tunnels.ts";
 import { ActionButton } from "../../../../ui/button.tsx";
 
@@ -12,7 +12,7 @@ export function AllowReplaysButton({ tunnelId }: { tunnelId: string }) {
   async function allow(): Promise<void> {
     const path = `/tunnels/${tunnelId}/inspector`;
     // The request replaces all settings, and another user may have changed some of them.
-    const settings = await call<TunnelCaptureSettings>("GET", path);
+    const settings = await load<TunnelCaptureSettings>(path);
     const changed = { ...settings, allowReplay: true };
     const saved = await call<TunnelCaptureSettings>("PUT", path, changed);
     queries.setQueryData(captureSettingsQuery(tunnelId).queryKey, saved);

@@ -6,6 +6,7 @@ import {
 } from "../../../../../protocol/front-proxy/acknowledgements.ts";
 import {
   buildFrame,
+  buildMaskedFrame,
   OPCODE,
 } from "../../../../../self-host/front-proxy/websockets/frame-reader.ts";
 import {
@@ -42,11 +43,11 @@ test("acknowledges messages by their number too, so that empty ones are noticed"
   });
   const receive = (...frames: Buffer[]) =>
     socket.receiveFromServer(Buffer.concat(frames), () => undefined);
-  const empty = buildFrame(OPCODE.text, Buffer.alloc(0), false);
-  const two = buildFrame(OPCODE.binary, Buffer.from("ab"), false);
+  const empty = buildFrame(OPCODE.text, Buffer.alloc(0));
+  const two = buildFrame(OPCODE.binary, Buffer.from("ab"));
   receive(two, ...Array.from({ length: ACKNOWLEDGEMENT_MIN_MESSAGES - 2 }, () => empty));
   expect(toServer).toEqual([]);
-  receive(empty, buildFrame(OPCODE.ping, Buffer.alloc(0), false));
+  receive(empty, buildFrame(OPCODE.ping, Buffer.alloc(0)));
   const read = { bytes: 2, messages: ACKNOWLEDGEMENT_MIN_MESSAGES };
   const text = Buffer.from(formatAcknowledgement("key", read));
   expect(Buffer.concat(toServer).subarray(-text.length)).toEqual(text);
@@ -66,13 +67,13 @@ test("of a visitor who sends pings and reads nothing, only the newest 64 are ans
     reset() {},
   });
   const payload = (n: number) => Buffer.from(String(n).padStart(125, "0"));
-  const ping = (n: number) => socket.receiveFromVisitor(buildFrame(OPCODE.ping, payload(n), true));
+  const ping = (n: number) => socket.receiveFromVisitor(buildMaskedFrame(OPCODE.ping, payload(n)));
   for (let n = 1; n < 10_000; n++) ping(n);
   expect(written).toEqual([]);
   isBehind = false;
   ping(10_000);
   const newest = Array.from({ length: 64 }, (_, n) => 10_000 - 63 + n);
-  const pongs = newest.map((n) => buildFrame(OPCODE.pong, payload(n), false));
+  const pongs = newest.map((n) => buildFrame(OPCODE.pong, payload(n)));
   expect(Buffer.concat(written)).toEqual(Buffer.concat(pongs));
 });
 
@@ -91,6 +92,6 @@ test("a visitor whose message never ends is closed with 1013, also when its fram
   const empty = (opcode: number) => Buffer.from([opcode, 0x80, 0, 0, 0, 0]);
   socket.receiveFromVisitor(empty(OPCODE.binary));
   for (let n = 0; n < 15; n++) socket.receiveFromVisitor(empty(OPCODE.continuation));
-  const close = buildFrame(OPCODE.close, Buffer.from([1013 >> 8, 1013 & 255]), true);
+  const close = buildMaskedFrame(OPCODE.close, Buffer.from([1013 >> 8, 1013 & 255]));
   expect(written.at(-1)).toEqual(close);
 });

@@ -13,7 +13,7 @@ function count(records: Counted[], isComplete = true) {
   for (const record of records) {
     counter.count({ path: "/", status: 200, latencyMs: 1, error: null, ...record });
   }
-  return counter.finish(isComplete);
+  return counter.finish({ isComplete });
 }
 
 test("requests of several tunnels are summed by status, error and latency", () => {

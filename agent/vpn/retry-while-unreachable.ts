@@ -1,8 +1,8 @@
-/** Repeats the setup of a network's server until the API answers: this machine may start before its own network is up. */
+/** Repeats calls of the API until it answers: this machine may start before its own network is up. */
 import { setTimeout as delay } from "node:timers/promises";
-import { getBackOffMs } from "../../back-off.ts";
-import { getErrorMessage } from "../../error-message.ts";
-import { RetryableError } from "../../service-api.ts";
+import { getBackOffMs } from "../back-off.ts";
+import { explainError } from "../error-message.ts";
+import { RetryableError } from "../service-api.ts";
 
 /**
  * @param attempt can be repeated.
@@ -20,7 +20,7 @@ export async function retryWhileUnreachable<Result>(
     } catch (error) {
       if (!(error instanceof RetryableError) || signal.aborted) throw error;
       const inMs = getBackOffMs(failures);
-      onRetry(getErrorMessage(error), inMs);
+      onRetry(explainError(error), inMs);
       await wait(inMs);
     }
   }
