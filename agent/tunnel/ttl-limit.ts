@@ -1,5 +1,6 @@
 /** The notice for a tunnel that expires earlier than `--ttl` asked for. */
-import { TTL_LIMITS, type TtlLimit, type Welcome } from "../../protocol/wire/frames.ts";
+import type { Welcome } from "../../protocol/wire/frames.ts";
+import { TTL_LIMITS, type TtlLimit } from "../../protocol/wire/ttl-limits.ts";
 import { formatExpiry } from "../output/format/format-relative-time.ts";
 
 const REASONS: Record<TtlLimit, string> = {
