@@ -209,7 +209,7 @@ async function readTokenFile(path: string): Promise<Buffer> {
     throw new InputError(`can't read the token file: ${getErrorMessage(error)}`);
   }
   const text = content.toString("latin1").trim();
-  if (text === "") throw new InputError(`the token file ${path} is empty`);
+  if (text === "") throw new InputError(`the token file ${path} is empty; write a token to it`);
   // The first byte of a token is 1, which base64 never contains.
   return isBase64(text) ? Buffer.from(text, "base64") : content;
 }

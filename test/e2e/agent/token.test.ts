@@ -48,7 +48,7 @@ test("an empty token file is refused before the agent connects", async () => {
   await writeFile(file, "\n");
   await using agent = await open(["--token-file", file]);
   expect(await agent.exit).toBe(2);
-  expect(agent.stderr).toBe(`underpass: the token file ${file} is empty\n`);
+  expect(agent.stderr).toBe(`underpass: the token file ${file} is empty; write a token to it\n`);
 });
 
 test("doctor names UNDERPASS_TOKEN as the token's source", async () => {

@@ -74,15 +74,18 @@ test.each([
 test.each([
   [404, "the server answered 404 instead of the API's JSON; check the address"],
   [502, "the server is not available now: it may be restarting (HTTP 502)"],
-])("another web server, or a proxy, that answers the API with the status %i", async (status, expected) => {
-  const port = await listen(
-    createHttpServer((_, response) => response.writeHead(status).end("<html>")),
-  );
-  const server = new URL(`http://127.0.0.1:${port}`);
-  const api = new ServiceApi({ server, authorities: undefined }, "token");
-  const { signal } = new AbortController();
-  await expect(api.call(z.object({}), "GET", "/tunnels", { signal })).rejects.toThrow(expected);
-});
+])(
+  "another web server, or a proxy, that answers the API with the status %i",
+  async (status, expected) => {
+    const port = await listen(
+      createHttpServer((_, response) => response.writeHead(status).end("<html>")),
+    );
+    const server = new URL(`http://127.0.0.1:${port}`);
+    const api = new ServiceApi({ server, authorities: undefined }, "token");
+    const { signal } = new AbortController();
+    await expect(api.call(z.object({}), "GET", "/tunnels", { signal })).rejects.toThrow(expected);
+  },
+);
 
 test("a file that does not exist, and a directory", async () => {
   const getReadError = (path: string) =>

@@ -4,9 +4,9 @@ import { rm } from "node:fs/promises";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { neon, neonConfig } from "@neondatabase/serverless";
 import { expect, test } from "vitest";
-import { startGateway } from "../../self-host/gateway/gateway.ts";
-import { startPostgres } from "../../self-host/postgres/postgres.ts";
-import { createTemporaryDir, silentLog } from "../harness/directories.ts";
+import { startGateway } from "../../../self-host/gateway/gateway.ts";
+import { startPostgres } from "../../../self-host/postgres/postgres.ts";
+import { createTemporaryDir, silentLog } from "../../harness/directories.ts";
 
 /** The first byte of the message with which a client leaves (PostgreSQL's protocol, "Terminate"). */
 const TERMINATE = 0x58;
