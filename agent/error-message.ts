@@ -137,14 +137,17 @@ function describeFileError(path: string, { code }: SystemError): string | undefi
   }
 }
 
+/** For an answer of a proxy or of another web server. @param expected what an Underpass server would have answered with. */
+export function describeOtherAnswer(status: number, expected: string): string {
+  if (status === 502 || status === 503 || status === 504)
+    return `the server is not available now: it may be restarting (HTTP ${status})`;
+  return `the server answered ${status} instead of ${expected}; check the address, and proxies on the way`;
+}
+
 /** The library for WebSockets has no codes for these. */
 function describeHandshake(message: string): string | undefined {
   const [, status] = /^Unexpected server response: (\d+)$/.exec(message) ?? [];
-  if (status === "502" || status === "503" || status === "504")
-    return `the server is not available now: it may be restarting (HTTP ${status})`;
-  if (status !== undefined) {
-    return `the server answered ${status} instead of opening a WebSocket; check the address, and proxies on the way`;
-  }
+  if (status !== undefined) return describeOtherAnswer(Number(status), "a WebSocket");
   if (message === HANDSHAKE_TIMEOUT_MESSAGE) {
     return "the server does not answer in time; check the address and the network";
   }

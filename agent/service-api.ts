@@ -2,7 +2,7 @@
 import type { Dispatcher } from "undici";
 import { z, type ZodType } from "zod";
 import { formatRetryMessage } from "../protocol/errors.ts";
-import { explainError } from "./error-message.ts";
+import { describeOtherAnswer, explainError } from "./error-message.ts";
 import { createDispatcher } from "./outgoing/dispatcher.ts";
 import type { ServerAccess, ServerEndpoint } from "./server-access.ts";
 import { RejectionError } from "./rejection-error.ts";
@@ -117,5 +117,5 @@ export function getErrorBodyMessage({
 
 function describeAnswer({ status, body }: { status: number; body: unknown }): string {
   const failure = AnyErrorBody.safeParse(body).data;
-  return failure ? getErrorBodyMessage(failure) : `the server answered ${status}`;
+  return failure ? getErrorBodyMessage(failure) : describeOtherAnswer(status, "the API's JSON");
 }

@@ -8,6 +8,7 @@ import { homedir } from "node:os";
 import { join, posix, win32 } from "node:path";
 import { z } from "zod";
 import { explainError } from "./error-message.ts";
+import { withFileLock } from "./file-lock.ts";
 import { UsageError } from "./options.ts";
 import { readPrivateFile, writePrivateFile } from "./private-file.ts";
 import { DEFAULT_SERVER, InputError, MissingTokenError, SettingsError } from "./settings-error.ts";
@@ -96,12 +97,14 @@ export async function prepareCredentials(): Promise<void> {
 }
 
 /** Stores the token, and makes its server the default. Call `prepareCredentials` first. */
-export async function saveCredential(server: URL, token: Buffer, label: string): Promise<string> {
-  const { [server.origin]: _previous, ...others } = (await readCredentials()).servers;
-  const login = { token: token.toString("base64"), label };
-  return writeCredentials({
-    servers: { ...others, [server.origin]: login },
-    defaultServer: server.origin,
+export function saveCredential(server: URL, token: Buffer, label: string): Promise<string> {
+  return withFileLock(getCredentialsPath(), async () => {
+    const { [server.origin]: _previous, ...others } = (await readCredentials()).servers;
+    const login = { token: token.toString("base64"), label };
+    return writeCredentials({
+      servers: { ...others, [server.origin]: login },
+      defaultServer: server.origin,
+    });
   });
 }
 
@@ -121,21 +124,29 @@ interface RemovedLogin {
  * @throws SettingsError when there is none.
  */
 export async function removeCredential(server: URL): Promise<RemovedLogin> {
-  const { servers, defaultServer } = await readCredentials();
-  const { [server.origin]: removed, ...others } = servers;
-  if (!removed) {
-    const saved = Object.keys(others).join(", ");
-    throw new SettingsError(
-      saved === ""
-        ? "no login is saved on this machine; to log in, run: underpass login"
-        : `no login for ${server.origin} is saved; name another server with --server: ${saved}`,
-    );
-  }
-  const remaining = Object.keys(others);
-  const isDefault = defaultServer === undefined || defaultServer === server.origin;
-  const nextDefault = isDefault ? remaining.at(-1) : defaultServer;
-  const path = await writeCredentials({ servers: others, defaultServer: nextDefault });
-  return { path, label: removed.label, remaining, defaultServer: nextDefault };
+  // Without it there may be no directory for the lock.
+  requireLogin(await readCredentials(), server);
+  return withFileLock(getCredentialsPath(), async () => {
+    const credentials = await readCredentials();
+    const { label } = requireLogin(credentials, server);
+    const { [server.origin]: _removed, ...others } = credentials.servers;
+    const remaining = Object.keys(others);
+    const { defaultServer = server.origin } = credentials;
+    const nextDefault = defaultServer === server.origin ? remaining.at(-1) : defaultServer;
+    const path = await writeCredentials({ servers: others, defaultServer: nextDefault });
+    return { path, label, remaining, defaultServer: nextDefault };
+  });
+}
+
+function requireLogin({ servers }: Credentials, { origin }: URL): { label: string } {
+  const login = servers[origin];
+  if (login) return login;
+  const saved = Object.keys(servers).join(", ");
+  throw new SettingsError(
+    saved === ""
+      ? "no login is saved on this machine; to log in, run: underpass login"
+      : `no login for ${origin} is saved; name another server with --server: ${saved}`,
+  );
 }
 
 /** @returns the file's path. */
@@ -187,6 +198,7 @@ async function readTokenFile(path: string): Promise<Buffer> {
     throw new InputError(`can't read the token file: ${explainError(error)}`);
   }
   const text = content.toString("latin1").trim();
+  if (text === "") throw new InputError(`the token file ${path} is empty; write a token to it`);
   // The first byte of a token is 1, which base64 never contains.
   return isBase64(text) ? Buffer.from(text, "base64") : content;
 }

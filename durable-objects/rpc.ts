@@ -61,6 +61,8 @@ export interface AgentState extends ServingAgent {
   inFlight: number;
   /** Whether its local server accepts connections, as far as the agent has reported. */
   isHealthy: boolean;
+  /** Its local server, for people. null: the agent has not described it. */
+  local: string | null;
 }
 
 /** Whether a watcher wants the requests that a tunnel captures. The version of an organization only ever increases. */

@@ -13,7 +13,8 @@ import { formatHostAndPort } from "../shared/hosts.ts";
 
 z.config({ customError: describeIssue });
 
-const Environment = z.object({
+/** Those of a relay that an operator runs. */
+const OperatorSettings = z.object({
   RELAY_ID: Label.default("main"),
   RELAY_API_URL: z.url({
     protocol: /^https?$/,
@@ -31,6 +32,11 @@ const Environment = z.object({
   HOST: RelayHost.default("127.0.0.1"),
   RELAY_BIND: RelayHost.optional(),
   RELAY_URL: RelayUrl.optional(),
+});
+
+export const RELAY_SETTING_NAMES = Object.keys(OperatorSettings.shape);
+
+const Environment = OperatorSettings.extend({
   /** Set by `npm start`. */
   RELAY_AGENT_SOCKET: z.string().optional(),
 });

@@ -1,12 +1,21 @@
 /** Files and directories with secrets: readable by their owner only, and replaced atomically. */
-import { chmod, mkdir, rename, writeFile } from "node:fs/promises";
+import { chmod, mkdir, rename, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 
 /** The kernel's limit for the path of a socket is 104 bytes on macOS and 108 on Linux, including the final zero. */
 export const SOCKET_PATH_MAX_BYTES = 103;
 
+/** Also those above it that are missing. */
 export async function createPrivateDirectory(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o700 });
+  await createDirectory(path);
   await chmod(path, 0o700);
+}
+
+/** Where the kernel creates no directories, as in /proc, `mkdir` with `recursive` of Node.js never ends. */
+async function createDirectory(path: string): Promise<void> {
+  if ((await stat(path).catch(() => undefined))?.isDirectory()) return;
+  if (dirname(path) !== path) await createDirectory(dirname(path));
+  await mkdir(path, { mode: 0o700 });
 }
 
 /** A reader gets the old content or the new, even after a crash. Other users can read neither. */

@@ -82,6 +82,7 @@ const ServerOnlySettings = z.object({
 /** The Worker's own settings. Secrets are optional, because missing ones are generated. */
 const SelfHostedWorkerSettings = WorkerSettings.omit({
   HOSTED: true,
+  MAIL_DELIVERY: true,
   SETUP_CODE_HASH: true,
 }).extend({
   ENCRYPTION_KEY: WorkerSettings.shape.ENCRYPTION_KEY.optional(),
@@ -91,6 +92,7 @@ const SelfHostedWorkerSettings = WorkerSettings.omit({
 });
 
 const AllSettings = SelfHostedWorkerSettings.extend(ServerOnlySettings.shape);
+export const SETTING_NAMES = Object.keys(AllSettings.shape);
 
 export const SECRET_NAMES = [
   "ENCRYPTION_KEY",

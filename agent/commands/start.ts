@@ -5,7 +5,7 @@ import { parseConfig, type TunnelEntry } from "../config/parse-config.ts";
 import { buildJsonSchema } from "../config/schema.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
-import { UsageError, type OptionValues } from "../options.ts";
+import { rejectExtraArguments, UsageError, type OptionValues } from "../options.ts";
 import { printIndentedJson } from "../output/output.ts";
 import {
   printGroupJson,
@@ -26,6 +26,7 @@ type Values = OptionValues<typeof START.options>;
 
 export async function run({ values, positionals }: Input<typeof START.options>): Promise<number> {
   if (values.schema) {
+    rejectExtraArguments(positionals);
     printIndentedJson(buildJsonSchema());
     return 0;
   }

@@ -1,9 +1,7 @@
 /** `underpass vpn <network> add|devices|remove`: the devices of a private network, from the terminal. */
-import { writeFile } from "node:fs/promises";
-import { existsSync } from "node:fs";
 import { styleText } from "node:util";
 import { renderUnicodeCompact } from "uqr";
-import { escapeControlsInLines } from "../../shared/text/escape-controls.ts";
+import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { formatAgo } from "../output/format/format-relative-time.ts";
 import { formatBytes } from "../output/format/format-bytes.ts";
@@ -16,6 +14,7 @@ import {
   UsageError,
   type OptionValues,
 } from "../options.ts";
+import { requireNewFile, writeNewFile } from "../new-file.ts";
 import { findServerAccess } from "../server-access.ts";
 import { SettingsError } from "../settings-error.ts";
 import { RejectionError } from "../rejection-error.ts";
@@ -38,9 +37,7 @@ export async function addDevice({
   const [networkName, name] = getNetworkAndDevice(positionals, "add");
   const api = await openApi(values);
   const { signal } = new AbortController();
-  if (values.out !== undefined && existsSync(values.out)) {
-    throw new SettingsError(`${values.out} already exists; choose another file with --out`);
-  }
+  requireNewFile(values.out, "--out");
   const network = await api.get(networkName, signal);
   if (network.server_public_key === null) {
     const command = `underpass vpn ${network.name} --setup`;
@@ -56,7 +53,7 @@ export async function addDevice({
     const text = await api.getDeviceConfig(network.id, device.id, signal);
     checkConfig(text, "device", network.cidr);
     config = fillPrivateKey(text, privateKey);
-    if (values.out !== undefined) await writeFile(values.out, config, { mode: 0o600, flag: "wx" });
+    if (values.out !== undefined) await writeNewFile(values.out, config);
   } catch (error) {
     // Without its private key, which only this process has, the device would be useless.
     await api.removeDevice(network.id, device.id, signal).catch(() => undefined);
@@ -148,6 +145,12 @@ export async function listDevices({
   const devices = await api.listDevices(network.id, signal);
   if (values.json) {
     devices.forEach(printJson);
+    return 0;
+  }
+  if (devices.length === 0) {
+    process.stderr.write(
+      `The network has no devices. Add one with: underpass vpn ${escapeControls(network.name)} add phone\n`,
+    );
     return 0;
   }
   const rows = devices.map((device) => [

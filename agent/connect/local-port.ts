@@ -86,7 +86,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
     const port = listen.port ?? welcome?.localPort;
     if (port === undefined)
       throw new SettingsError(
-        "the tunnel has no local port yet; choose one, for example: --listen 127.0.0.1:5433",
+        "the tunnel's local server has no port that this command could listen on; choose one, for example: --listen 127.0.0.1:5433",
       );
     try {
       this.#server.listen({ host: listen.host, port });

@@ -14,7 +14,7 @@ import {
   WATCH_PROTOCOL,
 } from "../../protocol/captures/watch-protocol.ts";
 import { parseJson } from "../../shared/json.ts";
-import { explainError } from "../error-message.ts";
+import { describeOtherAnswer, explainError } from "../error-message.ts";
 import { getBackOffMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { AnyErrorBody } from "../service-api.ts";
@@ -128,7 +128,7 @@ export class CaptureWatch extends EventEmitter<Events> {
   async #readRefusal(response: IncomingMessage): Promise<RejectionError | null> {
     const status = response.statusCode ?? 0;
     const failure = AnyErrorBody.safeParse(await readJson(response)).data;
-    const message = failure?.message ?? `the server answered ${status}`;
+    const message = failure?.message ?? describeOtherAnswer(status, "a WebSocket");
     this.#problem = message;
     if (status === 429 || status >= 500) return null;
     return this.#api.credential.explain(

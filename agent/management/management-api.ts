@@ -24,6 +24,9 @@ interface CallBody {
 /** Servers of earlier versions do not report whether a tunnel is stopped. */
 const ListedTunnel = Tunnel.extend({ stoppedAt: Instant.nullable().default(null) });
 
+/** They do not report the agents' local servers. */
+const ListedAgent = TunnelAgent.extend({ local: TunnelAgent.shape.local.default(null) });
+
 /** Their responses to a start or a stop lack it too. */
 const StopResult = TunnelStatusResult.partial({ stoppedAt: true });
 
@@ -67,7 +70,7 @@ export class ManagementApi {
 
   /** The agents that serve a tunnel now. */
   listAgents(id: string): Promise<TunnelAgent[]> {
-    return this.#call(z.array(TunnelAgent), "GET", `/tunnels/${id}/agents`);
+    return this.#call(z.array(ListedAgent), "GET", `/tunnels/${id}/agents`);
   }
 
   startTunnel(id: string): Promise<z.output<typeof StopResult>> {

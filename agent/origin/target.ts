@@ -1,5 +1,6 @@
 /** The local server that an agent forwards to, and the ways to write it on the command line. */
 import type { Dispatcher } from "undici";
+import { NO_LOCAL_PORT } from "../../protocol/local-server.ts";
 
 /** Where requests go: to the connections of a local server, or to code in this process. */
 export interface LocalDispatcher {
@@ -43,9 +44,10 @@ export function parseTarget(text: string): Target | null {
   return { scheme, host: url.hostname, port, origin: url.origin };
 }
 
-/** @param socketPath the absolute path of a Unix socket. Like a target without an address, it has the port of its scheme. */
+/** @param socketPath the absolute path of a Unix socket. */
 export function createSocketTarget(socketPath: string): Target {
-  return { scheme: "http", host: "localhost", port: 80, origin: `unix:${socketPath}`, socketPath };
+  const port = NO_LOCAL_PORT;
+  return { scheme: "http", host: "localhost", port, origin: `unix:${socketPath}`, socketPath };
 }
 
 /** @returns the target's address as a URL has it: for a Unix socket, that of a server on this machine. */
@@ -65,15 +67,13 @@ export function findOriginWithoutPath(text: string): string | null {
   return parseTarget(url.origin) && url.username === "" ? url.origin : null;
 }
 
-/**
- * A target without an address. The API requires a port of every tunnel, for display: this one has the default of its scheme.
- * @param name as it is printed.
- */
+/** A target without an address. @param name as it is printed. */
 export function createLocalTarget(
   name: string,
   createDispatcher: (context: LocalContext) => LocalDispatcher,
 ): Target {
-  return { scheme: "http", host: "localhost", port: 80, origin: name, createDispatcher };
+  const port = NO_LOCAL_PORT;
+  return { scheme: "http", host: "localhost", port, origin: name, createDispatcher };
 }
 
 /**

@@ -7,7 +7,7 @@ import { describeGates, describeUnchangedGates, type TunnelGates } from "../gate
 import { FailedAttempts } from "./failed-attempts.ts";
 import { printEvent, type EventPrinter, type Level } from "./output.ts";
 import { green, yellow } from "./format/colors.ts";
-import { formatExpiry } from "./format/format-relative-time.ts";
+import { formatComingExpiry } from "./format/format-relative-time.ts";
 import { escapeControls } from "../../shared/text/escape-controls.ts";
 
 /** The source of events that every connection to the service has. */
@@ -99,7 +99,7 @@ export function printTunnelLines(
   tunnel.on("stopped", (explanation, name) => print("warn", describeStop(explanation, name)));
   tunnel.on("ready", ({ expiresAt }) => {
     if (expiresAt !== undefined)
-      print("info", `The tunnel expires ${formatExpiry(expiresAt, Date.now())}`);
+      print("info", `The tunnel expires ${formatComingExpiry(expiresAt, Date.now())}`);
   });
   tunnel.on("reconnected", ({ url }) => print("info", `reconnected: ${url}`));
   tunnel.on("gates", (gates) => print("info", formatGates(gates, source)));

@@ -1,7 +1,7 @@
 /** Renders the screen of `underpass http`, `tcp` and `start`: a pure function of its state. */
 import { describeGates, describeUnchangedGates } from "../gates/tunnel-gates.ts";
 import { formatCount } from "../output/format/format-count.ts";
-import { formatExpiry } from "../output/format/format-relative-time.ts";
+import { formatComingExpiry } from "../output/format/format-relative-time.ts";
 import { formatStopping } from "../output/output.ts";
 import { cutLine, getLineText, type Line, type Span, type Style } from "./line.ts";
 import { formatRequests } from "./request-lines.ts";
@@ -225,7 +225,7 @@ function formatExpiries({ tunnels, nowMs }: ScreenState, width: number): Line[] 
     .toSorted((a, b) => Date.parse(a.expiresAt) - Date.parse(b.expiresAt));
   if (expiring.length === 0) return [];
   const shown = expiring.slice(0, EXPIRING_TUNNELS_SHOWN).map(({ name, expiresAt }) => {
-    const text = formatExpiry(expiresAt, nowMs);
+    const text = formatComingExpiry(expiresAt, nowMs);
     return tunnels.length === 1 ? text : `${name} ${text}`;
   });
   const hidden = expiring.length - shown.length;

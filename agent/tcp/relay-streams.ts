@@ -8,6 +8,7 @@ import { RelayControlConnection } from "../relay-client/control-connection.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import type { OnConnection } from "./connection-report.ts";
 import { DataConnections } from "./data-connections.ts";
+import { readEarlyBytes } from "./early-bytes.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import type { LocalTcpServer } from "./local-tcp-server.ts";
 
@@ -87,13 +88,21 @@ export class RelayStreams {
       bytesIn: splice?.bytesFromFirst ?? 0,
       bytesOut: splice?.bytesFromSecond ?? 0,
     }));
-    server.connect((...[failure, local]) => {
+    const takeEarlyBytes = readEarlyBytes(visitor, unread);
+    const leave = (): void => {
+      cancelConnect();
+      finish();
+    };
+    visitor.once("close", leave);
+    const cancelConnect = server.connect((...[failure, local]) => {
+      visitor.off("close", leave);
       if (failure) {
         reset(visitor);
         return finish(failure.message);
       }
       if (proxyProtocol !== undefined) local.write(encodeProxyHeader(proxyProtocol, head));
-      splice = new Splice(visitor, local, { unreadFromFirst: unread, onClose: () => finish() });
+      const unreadFromFirst = takeEarlyBytes();
+      splice = new Splice(visitor, local, { unreadFromFirst, onClose: () => finish() });
     });
   }
 }

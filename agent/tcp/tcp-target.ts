@@ -1,4 +1,5 @@
 /** How the local TCP server of a tunnel is written. */
+import { NO_LOCAL_PORT } from "../../protocol/local-server.ts";
 
 export interface TcpTarget {
   /** A name or an address, IPv6 without brackets. */
@@ -10,12 +11,9 @@ export interface TcpTarget {
   text: string;
 }
 
-/** The port of a target that has none: the API requires one of every tunnel, for display. */
-const SOCKET_PORT = 80;
-
 /** @param socketPath the absolute path of a Unix socket. */
 export function createTcpSocketTarget(socketPath: string): TcpTarget {
-  return { host: "localhost", port: SOCKET_PORT, text: `unix:${socketPath}`, socketPath };
+  return { host: "localhost", port: NO_LOCAL_PORT, text: `unix:${socketPath}`, socketPath };
 }
 
 /** Accepts `5432`, `host:5432`, `[::1]:5432`, each also after `tcp://`. @returns null for anything else. */

@@ -105,6 +105,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
       firstQuery: toQuery(TCP_QUERY_OPTIONS, settings),
       ownGates: settings.allow?.some((block) => block !== OFF) ? ["addresses"] : [],
       capabilities: [TCP_CAPABILITY],
+      local: target.text,
       openStream: (wire, id, opening) => {
         if (opening.type !== "connect") return null;
         const onConnection: OnConnection = (read) => this.#openConnection(read);

@@ -4,7 +4,7 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { PROTOCOL_VERSION, type Hello } from "../../protocol/wire/frames.ts";
 
 export function buildHello(
-  fields: Pick<Hello, "capabilities" | "connectionWindow" | "pool">,
+  fields: Pick<Hello, "capabilities" | "connectionWindow" | "local" | "pool">,
 ): Hello {
   return {
     protocol: PROTOCOL_VERSION,

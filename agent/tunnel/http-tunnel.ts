@@ -129,6 +129,7 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
         ...(gates.policy !== undefined ? ["token" as const, "policy" as const] : []),
       ],
       capabilities: ["websocket", CLOSE_CAPABILITY, REQUEST_IDS_CAPABILITY],
+      local: target.origin,
       openStream: (wire, id, opening) =>
         opening.type === "request" ? openStream(this.#origin, wire, id, opening) : null,
     };

@@ -1,6 +1,7 @@
 /** The notice for a tunnel that expires earlier than `--ttl` asked for. */
-import { TTL_LIMITS, type TtlLimit, type Welcome } from "../../protocol/wire/frames.ts";
-import { formatExpiry } from "../output/format/format-relative-time.ts";
+import type { Welcome } from "../../protocol/wire/frames.ts";
+import { TTL_LIMITS, type TtlLimit } from "../../protocol/wire/ttl-limits.ts";
+import { formatComingExpiry } from "../output/format/format-relative-time.ts";
 
 const REASONS: Record<TtlLimit, string> = {
   plan: "the longest time that your plan allows",
@@ -12,5 +13,5 @@ const REASONS: Record<TtlLimit, string> = {
 export function describeTtlLimit({ expiresAt, ttlLimit }: Welcome): string | undefined {
   const limit = TTL_LIMITS.find((name) => name === ttlLimit);
   if (limit === undefined || expiresAt === undefined) return undefined;
-  return `the tunnel expires ${formatExpiry(expiresAt, Date.now())}, ${REASONS[limit]}`;
+  return `the tunnel expires ${formatComingExpiry(expiresAt, Date.now())}, ${REASONS[limit]}`;
 }

@@ -44,8 +44,10 @@ export interface ConnectionOptions extends ServerAccess {
   getPool?: (() => Hello["pool"]) | undefined;
   /** The gates that the first connect request sets. */
   ownGates: readonly GateName[];
-  /** Sent in the agent's hello. */
+  /** These two are sent in the agent's hello. */
   capabilities: string[];
+  /** The local server, as it is printed. */
+  local: string;
   openStream: StreamOpener;
 }
 
@@ -142,10 +144,11 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
 
   #connect(): void {
     const url = buildConnectUrl(this.#options, this.#welcome);
-    const { token, authorities, capabilities, getPool, openStream, firstHeaders } = this.#options;
+    const { token, authorities, capabilities, local, getPool, openStream, firstHeaders } =
+      this.#options;
     const headers = (this.#welcome ? undefined : firstHeaders) ?? {};
     const wire = new Wire(
-      { url, headers, token, authorities, capabilities, getPool },
+      { url, headers, token, authorities, capabilities, local, getPool },
       {
         onWelcome: (welcome) => this.#handleWelcome(welcome),
         onOtherVersion: (version) => this.#refuseServer(explainServerVersion(version)),

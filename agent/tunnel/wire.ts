@@ -34,6 +34,7 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../protocol/limits.ts";
+import { LOCAL_SERVER_MAX_CHARS } from "../../protocol/local-server.ts";
 import { explainError } from "../error-message.ts";
 import { FrameSender } from "./frame-sender.ts";
 import { collectAfterTransfer } from "./garbage-collection.ts";
@@ -96,6 +97,8 @@ interface WireOptions {
   authorities: TrustedAuthorities | undefined;
   /** Sent in the hello, besides those that every agent has. */
   capabilities: string[];
+  /** The local server, as it is printed. */
+  local: string;
   /** @returns the pool in the hello. undefined: the agent is in none. */
   getPool?: (() => Hello["pool"]) | undefined;
 }
@@ -110,6 +113,7 @@ export class Wire {
   readonly #socket: WebSocket;
   readonly #events: WireEvents;
   readonly #capabilities: string[];
+  readonly #local: string;
   readonly #getPool: WireOptions["getPool"];
   readonly #streams = new Map<number, Stream>();
   readonly #sender: FrameSender;
@@ -123,11 +127,12 @@ export class Wire {
   #problem = "";
 
   constructor(
-    { url, headers, token, authorities, capabilities, getPool }: WireOptions,
+    { url, headers, token, authorities, capabilities, local, getPool }: WireOptions,
     events: WireEvents,
   ) {
     this.#events = events;
     this.#capabilities = capabilities;
+    this.#local = local;
     this.#getPool = getPool;
     this.#socket = openWebSocket(url, SUBPROTOCOL, token.toString("base64url"), {
       maxPayload: WIRE_MESSAGE_MAX_BYTES,
@@ -212,6 +217,7 @@ export class Wire {
     const hello = buildHello({
       capabilities: [...this.#capabilities, STATUS_CAPABILITY],
       connectionWindow: CONNECTION_WINDOW_BYTES,
+      ...(this.#local.length <= LOCAL_SERVER_MAX_CHARS && { local: this.#local }),
       ...(pool && { pool }),
     });
     this.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));

@@ -1,11 +1,11 @@
 /** The local server that deliveries are posted to, one at a time. */
 import { Pool } from "undici";
 import { isForwarded } from "../../protocol/header-names.ts";
-import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import type { Delivery } from "../../protocol/schemas/webhooks.ts";
+import { buildHttpConnector } from "../local-server/http-connector.ts";
 import { utf8ToLatin1 } from "../origin/header-bytes.ts";
 import { describeOriginError, isUnsentError } from "../origin/origin-error.ts";
-import { getAttemptMaxMs, getLookup } from "../origin/target.ts";
+import { getWebOrigin } from "../origin/target.ts";
 import type { ForwardTarget } from "./forward-target.ts";
 
 const FORWARD_ATTEMPT_MAX_MS = 30_000;
@@ -27,19 +27,13 @@ export class DeliveryClient {
   readonly #target: ForwardTarget;
   readonly #pool: Pool;
 
-  constructor(target: ForwardTarget, { insecureUpstream }: { insecureUpstream: boolean }) {
+  constructor(target: ForwardTarget, options: { insecureUpstream: boolean }) {
     this.#target = target;
-    this.#pool = new Pool(target.server.origin, {
+    this.#pool = new Pool(getWebOrigin(target.server), {
       connections: 1,
       pipelining: 1,
       allowH2: false,
-      connect: {
-        timeout: ORIGIN_CONNECT_MAX_MS,
-        rejectUnauthorized: !insecureUpstream,
-        lookup: getLookup(target.server) as never,
-        autoSelectFamily: true,
-        autoSelectFamilyAttemptTimeout: getAttemptMaxMs(target.server),
-      },
+      connect: buildHttpConnector(target.server, options),
     });
   }
 

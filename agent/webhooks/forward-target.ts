@@ -1,5 +1,6 @@
 /** `--forward`: the local URL that deliveries are posted to, with its path. */
-import { parseTarget, type Target } from "../origin/target.ts";
+import { parseUnixSocket } from "../local-server/unix-socket.ts";
+import { createSocketTarget, getWebOrigin, parseTarget, type Target } from "../origin/target.ts";
 
 export interface ForwardTarget {
   server: Target;
@@ -9,12 +10,33 @@ export interface ForwardTarget {
   url: string;
 }
 
-/** Accepts `3000`, `3000/hook`, `localhost:3000/hook?of=shop`, `http://host/hook`. @returns null for anything else. */
+/**
+ * Accepts `3000`, `3000/hook`, `localhost:3000/hook?of=shop`, `http://host/hook`, and a Unix socket with or without a path after
+ * it: `unix:/run/app.sock:/hook`.
+ * @returns null for anything else. @throws UsageError when no server can listen on the socket.
+ */
 export function parseForwardTarget(text: string): ForwardTarget | null {
-  const [, origin, rest] =
-    /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*|[^/?#]*)([^#]*)$/i.exec(text.trim()) ?? [];
+  const given = text.trim();
+  const [, socket, socketRest = ""] = /^(unix:.*?)(?::(\/.*))?$/i.exec(given) ?? [];
+  if (socket !== undefined) return parseSocketTarget(socket, socketRest);
+  const [, origin, rest = ""] = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*|[^/?#]*)(.*)$/i.exec(given) ?? [];
   const server = origin === undefined ? null : parseTarget(origin);
-  if (!server || rest === undefined || !URL.canParse(rest, server.origin)) return null;
-  const { href, pathname, search } = new URL(rest, server.origin);
-  return { server, path: pathname + search, url: href };
+  const path = server && parsePath(rest, server);
+  if (!server || path === null) return null;
+  return { server, path, url: server.origin + path };
+}
+
+function parseSocketTarget(socket: string, rest: string): ForwardTarget | null {
+  const socketPath = parseUnixSocket(socket);
+  const server = socketPath === null ? null : createSocketTarget(socketPath);
+  const path = server && parsePath(rest, server);
+  if (!server || path === null) return null;
+  return { server, path, url: rest === "" ? server.origin : `${server.origin}:${path}` };
+}
+
+/** @param rest empty, or from `/` or `?` on. @returns null for a fragment, which can't be sent. */
+function parsePath(rest: string, server: Target): string | null {
+  if (rest.includes("#")) return null;
+  const { pathname, search } = new URL(getWebOrigin(server) + rest);
+  return pathname + search;
 }

@@ -3,7 +3,7 @@
  * token and the ownership of the tunnel; the object only decides which of several agents serves.
  */
 import { z } from "zod";
-import { TTL_LIMITS } from "../../protocol/wire/frames.ts";
+import { TTL_LIMITS } from "../../protocol/wire/ttl-limits.ts";
 import { INTERNAL_HOST } from "../internal-host.ts";
 
 export const AGENT_CONNECT_URL = `https://${INTERNAL_HOST}/connect`;

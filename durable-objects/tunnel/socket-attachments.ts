@@ -15,6 +15,8 @@ export interface AgentAttachment extends AgentAdmission {
     agent: string;
     streamWindow: number;
     connectionWindow: number;
+    /** Its local server, for people. */
+    local?: string;
     /** Whether it accepts `connect` streams. */
     takesTcp?: boolean;
     /** Whether it answers a WebSocket's `close` with that of the local server. */

@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX, SHARDS_MAX } from "../limits.ts";
+import { LOCAL_SERVER_MAX_CHARS } from "../local-server.ts";
 import { parseJson } from "../../shared/json.ts";
 
 /** Header of a frame: type, flags, stream id, payload length. */
@@ -110,6 +111,8 @@ export const Hello = z.object({
   capabilities: z.array(z.string().max(50)).max(50),
   streamWindow: z.int().min(1),
   connectionWindow: z.int().min(1),
+  /** The local server, for people: `http://localhost:3000`, `unix:/run/app.sock`, the path of a directory. */
+  local: z.string().max(LOCAL_SERVER_MAX_CHARS).optional(),
   /** The agent serves the tunnel together with others that ask for the same. Absent: alone. */
   pool: z
     .object({
@@ -152,13 +155,6 @@ export const Welcome = z.object({
   ttlLimit: z.string().optional(),
 });
 export type Welcome = z.infer<typeof Welcome>;
-
-/**
- * `plan`: the tunnel has the longest lifetime of its plan. `maximum`: it has that of all tunnels, `TUNNEL_TTL_MAX_SECONDS`.
- * `existing_tunnel`: it existed, and its expiry is never postponed.
- */
-export const TTL_LIMITS = ["plan", "maximum", "existing_tunnel"] as const;
-export type TtlLimit = (typeof TTL_LIMITS)[number];
 
 /**
  * The gates that an agent shows: each of them asks visitors for something, or may. `policy` is a traffic policy with any

@@ -62,11 +62,13 @@ export class ConnectionPool {
       keepAlive: true,
     });
     // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
-    this.#pool.on("error", (error) =>
+    this.#pool.on("error", (error) => {
+      // The pool does not wait until its connections have ended, and PostgreSQL stops next.
+      if (this.#pool.ending) return;
       log.warn(
         `gateway: an idle connection to PostgreSQL was lost, and is replaced when needed: ${getErrorMessage(error)}`,
-      ),
-    );
+      );
+    });
     const waitMaxMs = GATEWAY_CONNECTION_WAIT_MS;
     this.#turns = new ConnectionTurns({ connections, waitingMax, waitMaxMs });
   }

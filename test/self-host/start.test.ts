@@ -295,6 +295,10 @@ describe("a failing start prints a one-line reason, exits with 1 and leaves no p
   test("with an unusable data directory", () =>
     expectFailure({ DATA_DIR: "/dev/null/data" }, /DATA_DIR: \/dev\/null\/data can't be used/));
 
+  test.runIf(process.platform === "linux")("a data directory below /proc", () =>
+    expectFailure({ DATA_DIR: "/proc/data/x" }, /DATA_DIR: \/proc\/data\/x can't be used/),
+  );
+
   test("with secrets that other users can read", async () => {
     const path = join(dir, "secrets.json");
     await chmod(path, 0o644);

@@ -3,17 +3,17 @@
  * owner yet, with the one-time code that the server prints.
  */
 import { hostname } from "node:os";
-import { createInterface } from "node:readline/promises";
 import { fetch, type Dispatcher } from "undici";
 import { z } from "zod";
 import { openInBrowser } from "../../output/browser.ts";
 import { printError, printLine } from "../../output/output.ts";
-import { rejectExtraArguments } from "../../options.ts";
+import { rejectExtraArguments, UsageError } from "../../options.ts";
 import { createDispatcher } from "../../outgoing/dispatcher.ts";
 import { findServerEndpoint } from "../../server-access.ts";
 import { AnyErrorBody, getErrorBodyMessage } from "../../service-api.ts";
 import { prepareCredentials, saveCredential } from "../../settings.ts";
 import { SettingsError } from "../../settings-error.ts";
+import { ask } from "../ask.ts";
 import type { Input } from "../command.ts";
 import type { LOGIN } from "../table/login.ts";
 
@@ -41,6 +41,8 @@ const TEMPORARY_FAILURES = new Set([
 
 export async function run({ values, positionals }: Input<typeof LOGIN.options>): Promise<number> {
   rejectExtraArguments(positionals);
+  if (values.email !== undefined && values.setup === undefined)
+    throw new UsageError("--email needs --setup");
   const { server, authorities } = await findServerEndpoint(values);
   await prepareCredentials();
   const client = { server, dispatcher: createDispatcher(authorities) };
@@ -105,6 +107,8 @@ async function pollOnce(client: LoginClient, deviceCode: string) {
   }
 }
 
+const EMAIL_QUESTION = 'Your email address (press Enter to use "owner"): ';
+
 async function createFirstAccount(
   client: LoginClient,
   code: string,
@@ -112,8 +116,10 @@ async function createFirstAccount(
   label: string,
 ): Promise<z.infer<typeof IssuedToken> | null> {
   const isInteractive = email === undefined && process.stdin.isTTY;
-  const details = isInteractive ? await askForEmail() : { email };
-  const response = await post(client, "/setup", { code, label, ...details });
+  const answer = isInteractive ? await ask(EMAIL_QUESTION) : email;
+  if (answer === null) return fail("no email address was entered, so no account was created");
+  // Without one, the server chooses the address.
+  const response = await post(client, "/setup", { code, label, email: answer || undefined });
   if (!response.ok)
     return fail(getErrorBodyMessage(parseAnswer(AnyErrorBody, response.body, client.server)));
   const account = parseAnswer(FirstAccount, response.body, client.server);
@@ -122,16 +128,6 @@ async function createFirstAccount(
     printLine(`Its password is shown only once: ${account.password}`);
   }
   return account;
-}
-
-/** With an empty answer the server chooses the address. */
-async function askForEmail(): Promise<{ email?: string }> {
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const email = (
-    await terminal.question('Your email address (press Enter to use "owner"): ')
-  ).trim();
-  terminal.close();
-  return email === "" ? {} : { email };
 }
 
 async function post({ server, dispatcher }: LoginClient, path: string, body: unknown) {

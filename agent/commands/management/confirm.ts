@@ -1,7 +1,7 @@
 /** Asks a person before something is done that can't be undone. */
-import { createInterface } from "node:readline";
 import { escapeControlsInLines } from "../../../shared/text/escape-controls.ts";
 import { UsageError } from "../../options.ts";
+import { ask } from "../ask.ts";
 
 /**
  * @param question `Delete the tunnel shop?`
@@ -14,14 +14,8 @@ export async function confirm(question: string, isConfirmed: boolean): Promise<b
       "there is no terminal at which to ask for confirmation; use --yes to confirm",
     );
   }
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await new Promise<string>((resolve) => {
-    // Ctrl-C and the end of the input close it without an answer.
-    terminal.on("close", () => resolve(""));
-    terminal.question(`${escapeControlsInLines(question)} [y/N] `, resolve);
-  });
-  terminal.close();
-  const isYes = /^y(es)?$/i.test(answer.trim());
+  const answer = await ask(`${escapeControlsInLines(question)} [y/N] `);
+  const isYes = /^y(es)?$/i.test(answer ?? "");
   if (!isYes) process.stderr.write("Nothing was changed.\n");
   return isYes;
 }

@@ -1,11 +1,10 @@
 /** `underpass tokens`: the capability tokens of the organization, from the terminal. */
-import { existsSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import { requireAccessToken } from "../../management/credential.ts";
 import { findToken, isTokenValid } from "../../management/find-token.ts";
 import type { ManagementApi } from "../../management/management-api.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
+import { requireNewFile, writeNewFile } from "../../new-file.ts";
 import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { describeToken, formatTokenRow, createTokenTable } from "../../output/management/tokens.ts";
@@ -43,7 +42,7 @@ export async function mintToken(input: Input<typeof TOKENS_MINT.options>): Promi
   const { values, positionals } = input;
   const example = "underpass tokens mint ci --output ci.token";
   const name = getOnlyArgument(positionals, "the name of the token", example);
-  rejectExistingFile(values.output);
+  requireNewFile(values.output, "--output");
   const api = await openManagementApi(values);
   const minted = await mint(api, name, values);
   return writeOrPrint(api, await setBudget(api, minted, values.budget), values);
@@ -51,7 +50,7 @@ export async function mintToken(input: Input<typeof TOKENS_MINT.options>): Promi
 
 export async function rotateToken(input: Input<typeof TOKENS_ROTATE.options>): Promise<number> {
   const { values } = input;
-  rejectExistingFile(values.output);
+  requireNewFile(values.output, "--output");
   const { api, token } = await findNamed(input, "rotate");
   const question = `Replace the token ${token.name} (${token.nonce}), which stops working at once?`;
   if (!(await confirm(question, values.yes))) return 1;
@@ -127,7 +126,7 @@ async function writeOrPrint(
   const { wireBytes, wireBytesLen: _, ...described } = token;
   if (output !== undefined) {
     const bytes = Buffer.from(wireBytes, "base64");
-    await revokeOnFailure(api, token, () => writeNewFile(output, bytes));
+    await revokeOnFailure(api, token, () => writeToken(output, bytes));
   }
   const isPrinted = output === undefined;
   if (json) printJson({ ...described, ...(isPrinted ? { wireBytes } : { output }) });
@@ -146,9 +145,9 @@ function formatNameOption({ allowedSubdomains }: MintedToken): string {
   return ` --subdomain ${pattern.replaceAll("*", "shop")}`;
 }
 
-async function writeNewFile(path: string, bytes: Buffer): Promise<void> {
+async function writeToken(path: string, bytes: Buffer): Promise<void> {
   try {
-    await writeFile(path, bytes, { mode: 0o600, flag: "wx" });
+    await writeNewFile(path, bytes);
   } catch (error) {
     const code = getErrorCode(error) ?? "unknown error";
     throw new SettingsError(
@@ -169,10 +168,4 @@ async function revokeOnFailure(
     await api.revokeToken(nonce).catch(() => undefined);
     throw error;
   }
-}
-
-/** Before a token is minted whose bytes could then not be written. */
-function rejectExistingFile(path: string | undefined): void {
-  if (path === undefined || !existsSync(path)) return;
-  throw new SettingsError(`${path} already exists; choose another file with --output`);
 }

@@ -18,12 +18,16 @@ export const WEBHOOKS = {
   examples: [
     ["underpass webhooks shop --forward 3000/hook", "from where the last run ended"],
     ["underpass webhooks shop --forward 3000/hook --since 2h", "also those of the last two hours"],
+    [
+      "underpass webhooks shop --forward unix:/run/app.sock:/hook",
+      "to a server that listens on a Unix socket",
+    ],
   ],
   options: {
     forward: {
       kind: "text",
       placeholder: "URL",
-      help: "where to post each delivery: 3000/hook, or a URL",
+      help: "where to post each delivery: 3000/hook, a URL, or unix:/run/app.sock:/hook",
       parse: parseForward,
     },
     since: {
@@ -44,6 +48,6 @@ function parseForward(text: string, option: string): ForwardTarget {
   const target = parseForwardTarget(text);
   if (target) return target;
   throw new UsageError(
-    `${option} must be a port up to 65535, host:port or http(s) URL, not ${text}`,
+    `${option} must be a port up to 65535, host:port, http(s) URL or unix:path, not ${text}`,
   );
 }

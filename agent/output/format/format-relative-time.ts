@@ -12,6 +12,12 @@ export function formatExpiry(expiresAt: string | null, nowMs: number): string {
   return seconds <= 0 ? "expired" : `in ${formatDuration(seconds)}`;
 }
 
+/** The same for what has not expired: this machine's clock may be ahead of the server's. */
+export function formatComingExpiry(expiresAt: string, nowMs: number): string {
+  const text = formatExpiry(expiresAt, nowMs);
+  return text === "expired" ? `at ${expiresAt}` : text;
+}
+
 const MINUTE_S = 60;
 const HOUR_S = 60 * MINUTE_S;
 const DAY_S = 24 * HOUR_S;

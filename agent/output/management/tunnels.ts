@@ -1,6 +1,7 @@
 /** The output of `underpass tunnels` for people. */
 import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { findLocalPort } from "../../../protocol/local-server.ts";
 import { formatExpiry } from "../format/format-relative-time.ts";
 import { formatBytes } from "../format/format-bytes.ts";
 import { formatCount } from "../format/format-count.ts";
@@ -62,7 +63,7 @@ export function formatTunnel(tunnel: Tunnel, agents: readonly TunnelAgent[]): st
     ["State", formatState(tunnel)],
     ["Agent", tunnel.agentConnected ? "connected" : `not connected${formatLastSeen(tunnel)}`],
     ...agents.map((agent): [string, string] => ["", formatAgent(agent)]),
-    ["Local port", `${tunnel.localPort} (${tunnel.protocol})`],
+    ["Local server", `${describeLocalServer(tunnel, agents)} (${tunnel.protocol})`],
     ["Project", tunnel.projectSlug],
     ["Requests", String(tunnel.totalRequests)],
     ["Traffic", `${formatBytes(tunnel.bytesIn)} in, ${formatBytes(tunnel.bytesOut)} out`],
@@ -85,6 +86,14 @@ export function formatTunnel(tunnel: Tunnel, agents: readonly TunnelAgent[]): st
 function formatAgent({ remote_ip, in_flight, connected_at, healthy }: TunnelAgent): string {
   const health = healthy ? "" : ", its local server refuses connections";
   return `${remote_ip}, ${in_flight} in flight, since ${connected_at}${health}`;
+}
+
+/** The addresses of the connected agents, or else the port that the last one had. */
+function describeLocalServer(tunnel: Tunnel, agents: readonly TunnelAgent[]): string {
+  const addresses = new Set(agents.flatMap(({ local }) => local ?? []));
+  if (addresses.size > 0) return [...addresses].join(", ");
+  const port = findLocalPort(tunnel);
+  return port === null ? "unknown" : `port ${port}`;
 }
 
 function formatState(tunnel: Tunnel): string {

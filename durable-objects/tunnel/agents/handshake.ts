@@ -40,13 +40,14 @@ export function parseHello(message: ArrayBuffer): Hello | null {
 
 /** The part of a hello that the agent's socket keeps. */
 export function toAttachedHello(
-  { agent, capabilities, streamWindow, connectionWindow, pool }: Hello,
+  { agent, capabilities, streamWindow, connectionWindow, local, pool }: Hello,
   { relay }: Pick<AgentAttachment, "relay">,
 ): NonNullable<AgentAttachment["hello"]> {
   return {
     agent,
     streamWindow,
     connectionWindow,
+    ...(local !== undefined && { local }),
     takesTcp: capabilities.includes(TCP_CAPABILITY),
     answersClose: capabilities.includes(CLOSE_CAPABILITY),
     readsStatus: capabilities.includes(STATUS_CAPABILITY),

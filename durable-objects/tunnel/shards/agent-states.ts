@@ -17,10 +17,11 @@ export async function listAgentStates(
 ): Promise<AgentState[]> {
   const others = await shards.forOthers((it) => it.listAgents());
   return agents.listServing(Date.now()).map(({ attachment, isHealthy, pool, streamCount }) => {
-    const { agentId, remoteIp, connectedAtMs } = attachment;
+    const { agentId, remoteIp, connectedAtMs, hello } = attachment;
     const instance = pool?.instance ?? null;
     const elsewhere = others.flat().filter((it) => it.instance === instance);
     const inFlight = elsewhere.reduce((sum, it) => sum + it.inFlight, streamCount);
-    return { agentId, remoteIp, connectedAtMs, instance, inFlight, isHealthy };
+    const local = hello?.local ?? null;
+    return { agentId, remoteIp, connectedAtMs, instance, inFlight, isHealthy, local };
   });
 }

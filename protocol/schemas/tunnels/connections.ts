@@ -16,6 +16,12 @@ export type Connection = z.infer<typeof Connection>;
 export const TunnelAgent = Connection.omit({ tunnels: true }).extend({
   in_flight: z.int(),
   healthy: z.boolean(),
+  local: z
+    .string()
+    .nullable()
+    .describe(
+      "The agent's local server: `http://localhost:3000`, `unix:/run/app.sock`, the path of a directory. null: unknown.",
+    ),
 });
 export type TunnelAgent = z.infer<typeof TunnelAgent>;
 

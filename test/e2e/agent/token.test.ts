@@ -43,6 +43,14 @@ test("an UNDERPASS_TOKEN that is not base64 is refused before the agent connects
   expect(agent.stderr + doctor.stdout).not.toContain("secret");
 });
 
+test("an empty token file is refused before the agent connects", async () => {
+  const file = join(await createTemporaryDir(), "token.txt");
+  await writeFile(file, "\n");
+  await using agent = await open(["--token-file", file]);
+  expect(await agent.exit).toBe(2);
+  expect(agent.stderr).toBe(`underpass: the token file ${file} is empty; write a token to it\n`);
+});
+
 test("doctor names UNDERPASS_TOKEN as the token's source", async () => {
   const args = ["doctor", "--server", api.server.url];
   const { stdout } = await runToEnd(args, { env: { UNDERPASS_TOKEN: text } });

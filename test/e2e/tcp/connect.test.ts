@@ -136,6 +136,16 @@ test("without --listen the tunnel's own port is used", async () => {
   expect(local.port).toBe(echo.port);
 });
 
+test("without --listen the command asks for a port when the tunnel's local server has none", async () => {
+  await using _tunnel = await stack.serve("unix:/run/db.sock", ["--subdomain", "socket-db"]);
+  const args = ["connect", "socket-db", "--server", stack.api.server.url, "--token-file", "TOKEN"];
+  await using agent = await runAgent(args, { token: stack.token });
+  expect(await agent.exit).toBe(1);
+  expect(agent.stderr).toBe(
+    "underpass: the tunnel's local server has no port that this command could listen on; choose one, for example: --listen 127.0.0.1:5433\n",
+  );
+});
+
 test("for an unknown tunnel the command exits with 1", async () => {
   const args = ["connect", "nothing-of-that-name", "--listen", "0", "--token-file", "TOKEN"];
   await using agent = await runAgent([...args, "--server", stack.api.server.url], {

@@ -36,6 +36,7 @@ async function findRefused(port: number): Promise<boolean> {
       token: Buffer.alloc(1),
       authorities: undefined,
       capabilities: [],
+      local: "http://localhost:3000",
     },
     {
       ...events,

@@ -6,8 +6,10 @@ import { once } from "node:events";
 import { afterEach, expect, test } from "vitest";
 import { fetch } from "undici";
 import WebSocket from "ws";
+import { z } from "zod";
 import { explainError } from "../../../agent/error-message.ts";
 import { describeOriginError } from "../../../agent/origin/origin-error.ts";
+import { ServiceApi } from "../../../agent/service-api.ts";
 import { formatRejection } from "../../../agent/output/output.ts";
 import { CLOSE, shouldReconnect, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { parseCloseReason } from "../../../protocol/wire/close-reason.ts";
@@ -60,7 +62,7 @@ test("a server that does not speak TLS", async () => {
 });
 
 test.each([
-  [404, "the server answered 404 instead of opening a WebSocket; check the address"],
+  [404, "the server answered 404 instead of a WebSocket; check the address"],
   [503, "the server is not available now: it may be restarting (HTTP 503)"],
 ])("a server that answers a WebSocket with the status %i", async (status, expected) => {
   const server = createHttpServer((_, response) => response.writeHead(status).end());
@@ -68,6 +70,22 @@ test.each([
   const port = await listen(server);
   expect(await getSocketError(`ws://127.0.0.1:${port}`)).toContain(expected);
 });
+
+test.each([
+  [404, "the server answered 404 instead of the API's JSON; check the address"],
+  [502, "the server is not available now: it may be restarting (HTTP 502)"],
+])(
+  "another web server, or a proxy, that answers the API with the status %i",
+  async (status, expected) => {
+    const port = await listen(
+      createHttpServer((_, response) => response.writeHead(status).end("<html>")),
+    );
+    const server = new URL(`http://127.0.0.1:${port}`);
+    const api = new ServiceApi({ server, authorities: undefined }, "token");
+    const { signal } = new AbortController();
+    await expect(api.call(z.object({}), "GET", "/tunnels", { signal })).rejects.toThrow(expected);
+  },
+);
 
 test("a file that does not exist, and a directory", async () => {
   const getReadError = (path: string) =>

@@ -12,16 +12,25 @@ test.each([
   ["http://localhost:3000/hook", "http://localhost:3000/hook"],
   ["https://[::1]:8443?x", "https://[::1]:8443/?x"],
   ["http://127.0.0.1/hook", "http://127.0.0.1/hook"],
+  ["3000//host/hook", "http://localhost:3000//host/hook"],
+  ["unix:/run/app.sock", "unix:/run/app.sock"],
+  ["unix:///run/app.sock:/hook?of=a:/b", "unix:/run/app.sock:/hook?of=a:/b"],
+  [" UNIX:/run/a:b.sock:/ ", "unix:/run/a:b.sock:/"],
 ])("--forward %s posts to %s", (text, url) => {
   expect(parseForwardTarget(text)?.url).toBe(url);
 });
 
-test.each(["", "/hook", "ftp://x/y", "http://user:pw@host/", "3000#part", "http://", "0/x"])(
-  "--forward rejects %j",
-  (text) => {
-    expect(parseForwardTarget(text)).toBeNull();
-  },
-);
+test.each([
+  ...["", "/hook", "ftp://x/y", "http://user:pw@host/", "3000#part", "http://", "0/x"],
+  "unix:/run/app.sock:/hook#part",
+])("--forward rejects %j", (text) => {
+  expect(parseForwardTarget(text)).toBeNull();
+});
+
+test("--forward rejects a socket on which no server can listen", () => {
+  expect(() => parseForwardTarget("unix::/hook")).toThrow("unix: needs the path of a socket");
+  expect(() => parseForwardTarget(`unix:${import.meta.filename}:/hook`)).toThrow("is not a socket");
+});
 
 test("--since accepts a timestamp, an age and `all`", () => {
   const now = Date.parse("2026-03-01T12:00:00Z");

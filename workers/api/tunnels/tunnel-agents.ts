@@ -41,5 +41,6 @@ function toTunnelAgent(agent: AgentState): TunnelAgent {
     connected_at: new Date(agent.connectedAtMs).toISOString(),
     in_flight: agent.inFlight,
     healthy: agent.isHealthy,
+    local: agent.local,
   };
 }

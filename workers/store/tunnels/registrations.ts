@@ -5,7 +5,7 @@ import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import { TUNNEL_TTL_MAX_SECONDS } from "../../../protocol/limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
 import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import type { TtlLimit } from "../../../protocol/wire/frames.ts";
+import type { TtlLimit } from "../../../protocol/wire/ttl-limits.ts";
 import {
   getRequestedExpiry,
   getTunnelExpiry,

@@ -68,6 +68,7 @@ export async function findServedTunnel(
 export interface StreamTarget {
   id: string;
   localPort: number;
+  lastSeenAt: Date | null;
   subdomain: string;
   projectSlug: string;
 }
@@ -114,6 +115,7 @@ async function findTcpTunnel(
     .select({
       id: tunnels.id,
       localPort: tunnels.localPort,
+      lastSeenAt: tunnels.lastSeenAt,
       subdomain: tunnels.subdomain,
       projectSlug: projects.slug,
       protocol: tunnels.protocol,

@@ -1,5 +1,6 @@
 /** The tab with the state of a tunnel and what it is connected to. */
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { findLocalPort } from "../../../../protocol/local-server.ts";
 import { getTunnelState } from "../../../api/tunnels.ts";
 import { CommandLine, formatAgentCommand } from "../../../ui/command-line.tsx";
 import { Command } from "../../../ui/copy.tsx";
@@ -8,6 +9,7 @@ import { formatBytes, formatCount } from "../../../ui/numbers.ts";
 import { Section } from "../../../ui/section.tsx";
 import { RelativeTime } from "../../../ui/time.tsx";
 import { getServeArguments } from "../agent-command.ts";
+import { useLocalServers } from "../local-server.ts";
 import { LastSeen } from "../last-seen.tsx";
 import { PROTOCOL_NAMES } from "../protocol-names.ts";
 import { GateBadges, hasGates, STATE_TEXTS } from "../tunnel-badges.tsx";
@@ -16,6 +18,7 @@ import { CustomDomainsSection } from "./custom-domains-section.tsx";
 
 export function OverviewTab({ tunnel }: { tunnel: Tunnel }) {
   const state = getTunnelState(tunnel);
+  const [address] = useLocalServers(tunnel);
   return (
     <>
       <StateSection tunnel={tunnel} />
@@ -23,7 +26,7 @@ export function OverviewTab({ tunnel }: { tunnel: Tunnel }) {
       <AgentsSection tunnel={tunnel} />
       {tunnel.protocol !== "tcp" && <CustomDomainsSection tunnel={tunnel} />}
       <CommandLine
-        commands={[getServeArguments(tunnel), `tunnels show ${tunnel.subdomain}`]}
+        commands={[getServeArguments(tunnel, address), `tunnels show ${tunnel.subdomain}`]}
         requests={[
           { label: "All tunnels", path: "/tunnels" },
           { label: "All connected agents", path: "/connections" },
@@ -34,13 +37,13 @@ export function OverviewTab({ tunnel }: { tunnel: Tunnel }) {
 }
 
 function StateSection({ tunnel }: { tunnel: Tunnel }) {
-  const { protocol, localPort, totalRequests, bytesIn, bytesOut, expiresAt, projectSlug } = tunnel;
+  const { protocol, totalRequests, bytesIn, bytesOut, expiresAt, projectSlug } = tunnel;
   return (
     <Section title="State">
       <p>{STATE_TEXTS[getTunnelState(tunnel)].explanation}</p>
       <Facts>
         <Fact name="Local server">
-          {PROTOCOL_NAMES[protocol]}, port {localPort}
+          <LocalServer tunnel={tunnel} />
         </Fact>
         <Fact name={protocol === "tcp" ? "Connections" : "Requests"}>
           {formatCount(totalRequests)}
@@ -60,6 +63,14 @@ function StateSection({ tunnel }: { tunnel: Tunnel }) {
       </Facts>
     </Section>
   );
+}
+
+/** The addresses of connected agents, or else the port that the last one had. */
+function LocalServer({ tunnel }: { tunnel: Tunnel }) {
+  const addresses = useLocalServers(tunnel);
+  const port = findLocalPort(tunnel);
+  const texts = addresses.length === 0 && port !== null ? [`port ${port}`] : addresses;
+  return [PROTOCOL_NAMES[tunnel.protocol], ...texts].join(", ");
 }
 
 function Gates({ tunnel }: { tunnel: Tunnel }) {

@@ -4,6 +4,7 @@ import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { CommandLine } from "../../../ui/command-line.tsx";
 import { QueryContent } from "../../../ui/feedback/query-content.tsx";
 import { getServeArguments } from "../agent-command.ts";
+import { useLocalServers } from "../local-server.ts";
 import { policyQuery } from "./policy-api.ts";
 import { PolicyEditor } from "./policy-editor.tsx";
 import "./policy.css";
@@ -14,6 +15,7 @@ export interface PolicyTabProps {
 
 export function PolicyTab({ tunnel }: PolicyTabProps) {
   const query = useQuery(policyQuery(tunnel.id));
+  const [address] = useLocalServers(tunnel);
   const body = { actions: [{ kind: "deny", path_prefix: "/admin" }] };
   const path = `/tunnels/${tunnel.id}/policy`;
   return (
@@ -22,7 +24,7 @@ export function PolicyTab({ tunnel }: PolicyTabProps) {
         {(saved) => <PolicyEditor tunnel={tunnel} saved={saved} />}
       </QueryContent>
       <CommandLine
-        commands={[`${getServeArguments(tunnel)} --policy-file policy.yml`]}
+        commands={[`${getServeArguments(tunnel, address)} --policy-file policy.yml`]}
         requests={[
           { label: "Test a policy", method: "POST", path: `${path}/dry-run`, body },
           { label: "Set the policy", method: "PUT", path, body },

@@ -98,10 +98,8 @@ describe("underpass tunnels", () => {
     const { id } = await reserve("managed-private");
     await world.api.sql("update tunnels set protocol = 'tcp' where id = $1", [id]);
     const { stdout } = await run("tunnels", "show", "managed-private");
-    expect(stdout).toContain("URL         private\n");
-    expect(stdout).toContain(
-      "Visitors    with a token, through underpass connect managed-private\n",
-    );
+    expect(stdout).toMatch(/^URL +private$/m);
+    expect(stdout).toMatch(/^Visitors +with a token, through underpass connect managed-private$/m);
   });
 
   test("stops and starts a tunnel", async () => {
@@ -285,8 +283,13 @@ describe("underpass tokens", () => {
     const bytes = await readFile(output);
     expect(bytes.includes(Buffer.from(listed.nonce, "hex"))).toBe(true);
     const again = await runAsOwner("tokens", "mint", "managed-ci-2", "--output", output);
-    expect(again.code).toBe(1);
+    expect(again.code).toBe(2);
     expect(again.stderr).toContain("already exists");
+    const missing = join(directory, "missing");
+    const nowhere = ["--output", join(missing, "ci.token")];
+    const refused = await runAsOwner("tokens", "mint", "managed-ci-2", ...nowhere);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain(`there is no directory ${missing}; create it, or`);
     expect(await findListed("managed-ci-2")).toBeUndefined();
   });
 
@@ -298,7 +301,7 @@ describe("underpass tokens", () => {
   });
 
   test("revokes a token whose bytes can't be written, or whose budget can't be set", async () => {
-    const output = join(directory, "missing/ci.token");
+    const output = join(directory, "a name that is too long ".repeat(20));
     const unwritten = await runAsOwner("tokens", "mint", "managed-lost", "--output", output);
     expect(unwritten.code).toBe(1);
     expect(unwritten.stderr).toContain("the token was revoked");

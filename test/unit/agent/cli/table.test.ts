@@ -98,6 +98,8 @@ test.each([
     "connect db --listen 65536",
     "--listen must be a port up to 65535, or an address such as 127.0.0.1:5433, not 65536",
   ],
+  ["login --email ann@example.com", "--email needs --setup"],
+  ["start --schema web", "unexpected argument: web"],
   ["doctor 70000", "the port must be a number from 1 to 65535, not 70000"],
   ["tls 443", "unknown command: tls; did you mean tcp?"],
   [

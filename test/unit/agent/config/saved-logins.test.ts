@@ -1,7 +1,12 @@
 /** Which server commands use when none is given. */
 import { beforeEach, expect, test, vi } from "vitest";
-import { findServer, removeCredential, saveCredential } from "../../../../agent/settings.ts";
-import { mkdir } from "node:fs/promises";
+import {
+  findServer,
+  getCredentialsPath,
+  removeCredential,
+  saveCredential,
+} from "../../../../agent/settings.ts";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 
@@ -37,4 +42,20 @@ test("a logout from another server does not change it", async () => {
     await saveCredential(server, Buffer.from("token"), "laptop");
   await removeCredential(first);
   expect(await findServer(undefined)).toEqual(second);
+});
+
+test("logins that end at the same moment are all saved", async () => {
+  const servers = [first, second, third];
+  await Promise.all(
+    servers.map((server) => saveCredential(server, Buffer.from("token"), server.host)),
+  );
+  const labels = [];
+  for (const server of servers) labels.push((await removeCredential(server)).label);
+  expect(labels).toEqual(["a.test", "b.test", "c.test"]);
+});
+
+test("a lock that a killed process has left does not keep a login from being saved", async () => {
+  await writeFile(`${getCredentialsPath()}.lock`, "");
+  await saveCredential(first, Buffer.from("token"), "laptop");
+  expect((await removeCredential(first)).label).toBe("laptop");
 });

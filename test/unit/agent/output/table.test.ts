@@ -3,7 +3,10 @@ import { Table } from "../../../../agent/output/format/table.ts";
 import { cutText } from "../../../../agent/screen/text.ts";
 
 import { TUNNEL_COLUMNS } from "../../../../agent/output/management/tunnels.ts";
-import { formatExpiry } from "../../../../agent/output/format/format-relative-time.ts";
+import {
+  formatComingExpiry,
+  formatExpiry,
+} from "../../../../agent/output/format/format-relative-time.ts";
 
 const COLUMNS = [{ header: "NAME" }, { header: "URL" }, { header: "N", isNumeric: true }];
 const ROW = ["shop", `http://shop.example/${"x".repeat(40)}`, "17"];
@@ -78,4 +81,12 @@ test.each([
   [48 * 3_600 - 1, "in 2 days"],
 ])("an expiry in %i s is printed as %s", (seconds, text) => {
   expect(formatExpiry(new Date(seconds * 1_000).toISOString(), 0)).toBe(text);
+});
+
+test("a tunnel that is online has not expired, whatever the clock of this machine says", () => {
+  const expiresAt = "2026-03-01T12:00:00.000Z";
+  const afterMs = Date.parse(expiresAt) + 1_000;
+  expect(formatExpiry(expiresAt, afterMs)).toBe("expired");
+  expect(formatComingExpiry(expiresAt, afterMs)).toBe(`at ${expiresAt}`);
+  expect(formatComingExpiry(expiresAt, afterMs - 61_000)).toBe("in 60 s");
 });

@@ -99,6 +99,8 @@ describe("adding a device", () => {
     const { stdout } = await run("home", "add", "tablet", "--out", other, "--json");
     expect(JSON.parse(stdout)).toEqual({ device: api.devices[1], out: other });
     await expect(run("home", "add", "other", "--out", file)).rejects.toThrow("already exists");
+    const nowhere = join(file, "..", "missing", "other.conf");
+    await expect(run("home", "add", "other", "--out", nowhere)).rejects.toThrow("is no directory");
     expect(await readFile(file, "utf8")).toBe(config);
     expect(api.devices.map(({ name }) => name)).toEqual(["phone", "tablet"]);
   });
@@ -130,6 +132,13 @@ test("a QR code has the size and the modules that its text needs", () => {
   });
   expect(modules.slice(0, code.size)).toEqual(code.data);
   expect(renderQr(text, true)).toMatch(/^\u001b\[97m\u001b\[40m.*\u001b\[49m\u001b\[39m$/m);
+});
+
+test("a network without devices says how to add one", async () => {
+  const { code, stdout, stderr } = await run("home", "devices");
+  expect([code, stdout]).toEqual([0, ""]);
+  expect(stderr).toBe("The network has no devices. Add one with: underpass vpn home add phone\n");
+  expect(await run("home", "devices", "--json")).toMatchObject({ stdout: "", stderr: "" });
 });
 
 test("devices are listed as a table, and as JSON", async () => {

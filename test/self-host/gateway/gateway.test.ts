@@ -11,10 +11,10 @@ import {
   GATEWAY_SESSION_CONNECTIONS,
   type Gateway,
   startGateway,
-} from "../../self-host/gateway/gateway.ts";
-import { type EmbeddedPostgres, startPostgres } from "../../self-host/postgres/postgres.ts";
-import { createTemporaryDir, silentLog } from "../harness/directories.ts";
-import { WAIT_OPTIONS } from "../harness/timeouts.ts";
+} from "../../../self-host/gateway/gateway.ts";
+import { type EmbeddedPostgres, startPostgres } from "../../../self-host/postgres/postgres.ts";
+import { createTemporaryDir, silentLog } from "../../harness/directories.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 const notes = pgTable("notes", {
   id: integer().primaryKey(),
