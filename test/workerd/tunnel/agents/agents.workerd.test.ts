@@ -85,6 +85,11 @@ describe("a connection that does not begin with a valid hello is closed", () => 
       (agent) => agent.send((w) => w.writeJson(FRAME.hello, 0, 0, { ...HELLO, streamWindow: 0 })),
       "protocol_error",
     ],
+    "a hello of more than 16 KiB": [
+      (agent) =>
+        agent.send((w) => w.writeJson(FRAME.hello, 0, 0, { ...HELLO, x: "x".repeat(16_384) })),
+      "protocol_error",
+    ],
     "a hello and another frame": [
       (agent) =>
         agent.send((w) => {

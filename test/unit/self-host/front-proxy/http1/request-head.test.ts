@@ -86,10 +86,7 @@ describe("a head", () => {
     ["GET / HTTP/1.1", ["UPGRADE: websocket"]],
     ["GET / HTTP/1.1", ["Upgrade: websocket", "Upgrade: h2c", "Content-Length: 5"]],
     ["GET / HTTP/1.1", ["Connection: upgrade", "Upgrade: h2c", "Content-Length: 5"]],
-    [
-      "GET / HTTP/1.1",
-      ["Connection: upgrade", "Upgrade: websocket", "Transfer-Encoding: chunked"],
-    ],
+    ["GET / HTTP/1.1", ["Connection: upgrade", "Upgrade: websocket", "Transfer-Encoding: chunked"]],
     ["GET / HTTP/1.0", ["Connection: upgrade", "Upgrade: websocket"]],
     ["POST / HTTP/1.1", ["Connection: upgrade", "Upgrade: websocket"]],
   ])("asks workerd for no other protocol than it asks for here: %s with %j", (line, lines) => {
