@@ -39,7 +39,10 @@ test("that never end use bounded memory, and their size is counted", () => {
 test("are only counted when a tunnel has too many of them, and parsed again later", () => {
   let nowMs = 0;
   const memory = new CaptureMemory(1_000, () => nowMs);
-  const streams = Array.from({ length: 2 }, () => new EventStreamParser(() => memory.admitsEvent()));
+  const streams = Array.from(
+    { length: 2 },
+    () => new EventStreamParser(() => memory.admitsEvent()),
+  );
   const events = toUtf8(":not an event\n\ndata: a\n\n".repeat(PARSED_EVENTS.burst / 4));
   const push = (): [parsed: number, unparsed: number] => {
     const ended = streams.map((stream) => stream.push(events, nowMs));
