@@ -1,11 +1,11 @@
 /** Server-sent events, as they are captured while their stream passes through. */
 import { expect, test } from "vitest";
-import { EventStreamParser } from "../../../../durable-objects/tunnel/captures/event-stream.ts";
+import { EventStreamParser } from "../../../../../durable-objects/tunnel/captures/event-stream.ts";
 import {
   CaptureMemory,
   PARSED_EVENTS,
-} from "../../../../durable-objects/tunnel/captures/memory.ts";
-import { toUtf8 } from "../../../../shared/bytes.ts";
+} from "../../../../../durable-objects/tunnel/captures/memory.ts";
+import { toUtf8 } from "../../../../../shared/bytes.ts";
 
 const STREAM =
   "retry: 5\n\ndata: a\r\ndata:b\r\n\r\n:only a comment\n\n\n\r\n\revent: x\rid\rdata\r\rdata: é, cut off";

@@ -3,7 +3,7 @@ import {
   ReadTurns,
   SLICE_INTERVAL_MS,
   TURN_WAIT_MAX_MS,
-} from "../../../../durable-objects/tunnel/captures/reading/read-pace.ts";
+} from "../../../../../durable-objects/tunnel/captures/reading/read-pace.ts";
 
 test("reads at the same time take turns, and one that is alone hardly waits", () => {
   const turns = new ReadTurns();
