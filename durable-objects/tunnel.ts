@@ -156,13 +156,17 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   // ── Called by workers: ending connections ──
 
-  /** Disconnects the agents and clients of one capability token. */
+  /** Disconnects the agents of one capability token. */
   async revokeToken(tokenNonce: string): Promise<void> {
     const matches = matchToken(tokenNonce);
     this.#parts.agents.disconnectAll("unauthorized", "the token was revoked", matches);
-    this.#parts.clients.disconnectToken(tokenNonce);
     await this.#parts.relay.revoke("unauthorized", tokenNonce);
     await this.#shards.forOthers((it) => it.revokeToken(tokenNonce));
+  }
+
+  /** Disconnects the clients of `underpass connect` that use one of these tokens, which were revoked. */
+  disconnectClients(tokenNonces: string[]): void {
+    this.#parts.clients.disconnectTokens(tokenNonces);
   }
 
   /** Disconnects the agents of a token that has spent its budget. */

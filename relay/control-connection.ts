@@ -3,6 +3,7 @@ import type { RawData, WebSocket } from "ws";
 import { CLOSE, type CloseName } from "../protocol/wire/close-codes.ts";
 import { formatCloseReason, type CloseSubcode } from "../protocol/wire/close-reason.ts";
 import {
+  FLOWS_PER_PORT_MAX,
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
 } from "../protocol/relay/limits.ts";
@@ -11,6 +12,7 @@ import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import type { Agent, Associations } from "./associations.ts";
 import type { Association } from "./association.ts";
 import { parseJson } from "../shared/json.ts";
+import { exceedsJsonBounds } from "../shared/json-shape.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { CONTROL_BACKLOG_MAX_BYTES } from "./limits.ts";
 import type { Log } from "./log.ts";
@@ -102,21 +104,19 @@ export class ControlConnection implements Agent {
 
   #handleMessage(data: RawData, isBinary: boolean): void {
     this.#lastReceivedAtMs = Date.now();
-    if (this.#isClosed) return;
+    // Before its ticket is verified, an agent is a stranger: nothing of it is read.
+    const association = this.#association;
+    if (this.#isClosed || !association) return;
     const bytes = data as Buffer;
     if (isBinary) {
-      if (this.#association && !this.#association.handleDatagrams(bytes)) {
+      if (!association.handleDatagrams(bytes))
         this.close("protocol_error", "the binary message is not a sequence of datagrams");
-      }
       return;
     }
-    const message = AgentToRelayMessage.safeParse(parseJson(bytes.toString())).data;
+    const message = parseMessage(bytes);
     if (!message)
       return this.close("protocol_error", "the message is not one that an agent may send");
-    if (message.type !== "ticket") {
-      this.#association?.handleMessage(message);
-      return;
-    }
+    if (message.type !== "ticket") return association.handleMessage(message);
     this.#handling = this.#handling.then(() => this.#renew(message.ticket));
   }
 
@@ -187,4 +187,14 @@ export class ControlConnection implements Agent {
       ...{ kind: ticket.kind, id: ticket.sub, port: ticket.port, association: id, reason },
     });
   }
+}
+
+/** A message with more values or levels is not parsed, because that takes long: `resume` with all flows has the most. */
+const MESSAGE_VALUES_MAX = 5 * FLOWS_PER_PORT_MAX + 10;
+const MESSAGE_LEVELS_MAX = 3;
+
+/** @returns undefined when the bytes are not a message of an agent. */
+function parseMessage(bytes: Buffer): AgentToRelayMessage | undefined {
+  if (exceedsJsonBounds(bytes, MESSAGE_VALUES_MAX, MESSAGE_LEVELS_MAX)) return undefined;
+  return AgentToRelayMessage.safeParse(parseJson(bytes.toString())).data;
 }

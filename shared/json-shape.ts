@@ -16,7 +16,11 @@ const OPENING = new Set([0x5b, 0x7b]);
 const CLOSING = new Set([0x5d, 0x7d]);
 
 /** Whether a JSON text has more values or more levels than that. A text that is not JSON can have any result. */
-export function exceedsJsonBounds(text: Uint8Array): boolean {
+export function exceedsJsonBounds(
+  text: Uint8Array,
+  maxValues = JSON_MAX_VALUES,
+  maxLevels = JSON_MAX_LEVELS,
+): boolean {
   let values = 1;
   let level = 0;
   for (let at = 0; at < text.length; at++) {
@@ -27,7 +31,7 @@ export function exceedsJsonBounds(text: Uint8Array): boolean {
       values += 1;
       level += 1;
     } else if (CLOSING.has(byte)) level -= 1;
-    if (values > JSON_MAX_VALUES || level > JSON_MAX_LEVELS) return true;
+    if (values > maxValues || level > maxLevels) return true;
   }
   return false;
 }

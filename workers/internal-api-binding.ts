@@ -27,7 +27,12 @@ export interface ClientRequest {
   address: string;
 }
 
-export type ClientVerdict = { admission: ClientAdmission } | CloseRefusal;
+export interface AdmittedClient {
+  admission: ClientAdmission;
+  orgId: string;
+}
+
+export type ClientVerdict = AdmittedClient | CloseRefusal;
 
 export interface PresentedTicket {
   ticket: string;
@@ -46,6 +51,7 @@ export interface RedeemedTicket {
 export interface InternalApiBinding extends InternalApi, Rpc.WorkerEntrypointBranded {
   admitAgent(request: AgentRequest): Promise<AgentVerdict>;
   admitClient(request: ClientRequest): Promise<ClientVerdict>;
+  recheckClient(admitted: AdmittedClient): Promise<void>;
   recheckAdmission(admission: AgentAdmission): Promise<void>;
   withdrawAdmission(admission: AgentAdmission): Promise<void>;
   redeemVisitorTicket(ticket: PresentedTicket): Promise<RedeemedTicket | null>;

@@ -5,7 +5,7 @@
  *     type u8 | flags u8 | stream u32 | length u32 | payload
  */
 import { z } from "zod";
-import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX, SHARDS_MAX } from "../limits.ts";
+import { SHARDS_MAX } from "../limits.ts";
 import { LOCAL_SERVER_MAX_CHARS } from "../local-server.ts";
 import { parseJson } from "../../shared/json.ts";
 
@@ -370,25 +370,4 @@ export function parseRequestHead(
   if (!Array.isArray(head) || !head.every((part) => typeof part === "string")) return null;
   const requestId = flags & FLAG.id ? head.pop() : undefined;
   return head.length < 2 || head.length % 2 !== 0 ? null : { head, requestId };
-}
-
-export interface ResponseHead {
-  status: number;
-  /** Header names and values in turn. */
-  pairs: string[];
-}
-
-/**
- * @returns null when the payload is not a whole number and pairs of strings. HTTP may still forbid the values. `too_large`: the
- * head exceeds `RESPONSE_HEAD_MAX_BYTES` or `RESPONSE_HEADERS_MAX`.
- */
-export function parseResponseHead(payload: Uint8Array): ResponseHead | "too_large" | null {
-  if (payload.byteLength > RESPONSE_HEAD_MAX_BYTES) return "too_large";
-  const head = parseJsonPayload(payload);
-  if (!Array.isArray(head) || head.length % 2 !== 1) return null;
-  if (head.length > 1 + 2 * RESPONSE_HEADERS_MAX) return "too_large";
-  const [status, ...pairs] = head as unknown[];
-  if (!Number.isInteger(status)) return null;
-  if (!pairs.every((part) => typeof part === "string")) return null;
-  return { status: status as number, pairs };
 }

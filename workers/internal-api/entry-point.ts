@@ -16,6 +16,7 @@ import type { AgentAdmission } from "../../durable-objects/tunnel/admission.ts";
 import type { Env } from "../env.ts";
 import { apiGarbageCollection } from "../../shared/garbage-collection.ts";
 import type {
+  AdmittedClient,
   AgentRequest,
   AgentVerdict,
   ClientRequest,
@@ -102,6 +103,11 @@ export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBin
   async admitClient(request: ClientRequest): Promise<ClientVerdict> {
     const { admitClient } = await load();
     return admitClient(this.env, request);
+  }
+
+  async recheckClient(admitted: AdmittedClient): Promise<void> {
+    const { recheckClient } = await load();
+    await recheckClient(this.env, admitted);
   }
 
   async recheckAdmission(admission: AgentAdmission): Promise<void> {

@@ -1,6 +1,6 @@
 /** The functions behind the `InternalApi`, in one module so that its first call loads them together. */
 export { admitAgent, recheckAdmission } from "../api/tunnels/agent-admission.ts";
-export { admitClient } from "../api/tunnels/client-admission.ts";
+export { admitClient, recheckClient } from "../api/tunnels/client-admission.ts";
 export { getConfig } from "../config/config.ts";
 export { getAccessTokenKeys } from "../identity/keys.ts";
 export { redeemVisitorTicket } from "../identity/visitors/visitor-tickets.ts";

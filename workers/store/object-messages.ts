@@ -27,6 +27,12 @@ export interface TokenTunnels {
   tunnelIds: string[];
 }
 
+/** The clients of tokens, at the tunnels that they could be connected to. */
+export interface TokenClients {
+  tokenNonces: string[];
+  tunnelIds: string[];
+}
+
 export const OBJECT_MESSAGES = {
   tunnel_retired: (env: Env, { tunnelId, why }: ToTunnel<{ why?: "deleted" | "expired" }>) =>
     tunnelObject(env, tunnelId).retire(why),
@@ -55,6 +61,8 @@ export const OBJECT_MESSAGES = {
     organizationObject(env, orgId).closeWatchers(whose),
   token_revoked: (env: Env, { tokenNonce, tunnelIds }: TokenTunnels) =>
     Promise.all(tunnelIds.map(async (id) => tunnelObject(env, id).revokeToken(tokenNonce))),
+  clients_revoked: (env: Env, { tokenNonces, tunnelIds }: TokenClients) =>
+    Promise.all(tunnelIds.map(async (id) => tunnelObject(env, id).disconnectClients(tokenNonces))),
   async receiver_settings(
     env: Env,
     { receiverId, settings }: { receiverId: string; settings: ReceiverSettings },

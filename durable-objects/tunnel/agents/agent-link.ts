@@ -44,10 +44,12 @@ export interface Stream {
 }
 
 /**
- * Frames a second of streams that have ended, which were in flight then. An agent that follows the protocol stops sending them
- * when it reads the reset.
+ * Frames a second that no stream takes: those of streams that have ended, which were in flight then, and the agent's own state.
+ * An agent that follows the protocol stops sending the former when it reads the reset.
  */
-export const LATE_FRAMES_PER_SECOND_MAX = 50_000;
+export const STRAY_FRAMES_PER_SECOND_MAX = 50_000;
+/** A change of the agent's state counts as many frames, because it costs as much. */
+export const STATE_FRAME_COST = 500;
 
 /** With fewer streams, waiting for more frames gains nothing. */
 const BUSY_STREAMS = 8;
@@ -70,8 +72,8 @@ export class AgentLink {
   /** Callbacks that run after the current message is read. */
   #afterMessage: (() => void)[] = [];
   #lastReceivedAtMs: number;
-  /** Frames of ended streams in the second that began at `sinceMs`. */
-  readonly #late = { frames: 0, sinceMs: 0 };
+  /** Frames that no stream took in the second that began at `sinceMs`. */
+  readonly #stray = { frames: 0, sinceMs: 0 };
   #attachment: AgentAttachment;
   isGoingAway = false;
   /** The number of the latest choice among the agents of a pool that selected this one; 0: never selected. */
@@ -224,40 +226,41 @@ export class AgentLink {
   #deliver(frame: Frame): boolean {
     if (frame.type === FRAME.credit) {
       const bytes = parseCredit(frame.payload);
-      if (bytes === null || !this.windows.addCredit(frame.stream, bytes)) return false;
+      if (bytes === null) return false;
+      if (bytes === 0 || this.windows.outstanding(frame.stream) === 0) return this.#countStray();
+      if (!this.windows.addCredit(frame.stream, bytes)) return false;
       this.#streams.get(frame.stream)?.onCredit?.();
       return true;
     }
     if (frame.type === FRAME.goingAway) {
       this.#goAway();
-      return true;
+      return this.#countStray(STATE_FRAME_COST);
     }
     if (frame.type === FRAME.health) return this.#receiveHealth(frame);
     const stream = this.#streams.get(frame.stream);
     if (frame.type === FRAME.reset) {
       const reset = parseCodeAndText(frame.payload);
       if (!reset) return false;
-      if (stream) {
-        this.#streams.delete(frame.stream);
-        // In this order: dropping the window wakes a waiting sender, which must see that the stream has ended.
-        stream.onReset(reset.code, reset.text);
-        this.windows.drop(frame.stream);
-      }
+      if (!stream) return this.#countStray();
+      this.#streams.delete(frame.stream);
+      // In this order: dropping the window wakes a waiting sender, which must see that the stream has ended.
+      stream.onReset(reset.code, reset.text);
+      this.windows.drop(frame.stream);
       return true;
     }
     if (stream) return stream.onFrame(frame);
-    return frame.type >= FRAME.response && frame.type <= FRAME.close && this.#countLateFrame();
+    return frame.type >= FRAME.response && frame.type <= FRAME.close && this.#countStray();
   }
 
   /** @returns false when there are too many. */
-  #countLateFrame(): boolean {
-    const late = this.#late;
-    if (this.#lastReceivedAtMs - late.sinceMs >= SECOND_MS) {
-      late.frames = 0;
-      late.sinceMs = this.#lastReceivedAtMs;
+  #countStray(cost = 1): boolean {
+    const stray = this.#stray;
+    if (this.#lastReceivedAtMs - stray.sinceMs >= SECOND_MS) {
+      stray.frames = 0;
+      stray.sinceMs = this.#lastReceivedAtMs;
     }
-    late.frames += 1;
-    return late.frames <= LATE_FRAMES_PER_SECOND_MAX;
+    stray.frames += cost;
+    return stray.frames <= STRAY_FRAMES_PER_SECOND_MAX;
   }
 
   /** An agent of a pool waits for this answer, behind which no request is on its way to it, before it closes. */
@@ -274,7 +277,7 @@ export class AgentLink {
     const pool = { ...hello.pool, healthy: health.healthy };
     this.#attachment = { ...this.#attachment, hello: { ...hello, pool } };
     this.#socket.serializeAttachment(this.#attachment);
-    return true;
+    return this.#countStray(STATE_FRAME_COST);
   }
 
   /** The connection has closed, from either side: ends all streams, once. */

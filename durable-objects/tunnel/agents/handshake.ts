@@ -23,11 +23,15 @@ import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import type { AccessStatus } from "../proxy/access-policy.ts";
 import type { AgentAttachment } from "../socket-attachments.ts";
 
+/** Parsing a larger one takes longer than a hello is worth: all others of the isolate wait meanwhile. */
+const HELLO_MAX_BYTES = 16 * 1024;
+
 /**
  * The first message of an agent or of a client.
  * @returns null unless it is a single frame, and a valid hello.
  */
 export function parseHello(message: ArrayBuffer): Hello | null {
+  if (message.byteLength > HELLO_MAX_BYTES) return null;
   let frames = 0;
   let hello: Hello | null = null;
   const isComplete = readFrames(new Uint8Array(message), ({ type, payload }) => {

@@ -19,6 +19,8 @@ const MEBIBYTE = 1024 * 1024;
  * everything.
  */
 export const WRITTEN_BYTES = { burst: 80 * MEBIBYTE, refillMs: 1_000 / (2 * MEBIBYTE) };
+/** Server-sent events that are parsed. Further ones are counted: to parse a million tiny ones takes more than a second. */
+export const PARSED_EVENTS = { burst: 10_000, refillMs: 0.2 };
 /**
  * How many tokens each part of a capture leaves to those below it: when there are fewer, the part is not stored. The rest of a
  * capture is always stored.
@@ -47,6 +49,7 @@ export class CaptureMemory {
   readonly #storage: Storage | undefined;
   #largeHeads: TokenBucket | undefined;
   #written: TokenBucket | undefined;
+  #parsedEvents: TokenBucket | undefined;
   #heldBytes = 0;
   /** The part of it that heads hold. */
   #headBytes = 0;
@@ -105,6 +108,13 @@ export class CaptureMemory {
   /** Whether the part may be stored. Bytes in memory count as written, because they will be. */
   admits(part: keyof typeof WRITE_RESERVE_BYTES): boolean {
     return this.#refill().tokens - this.#heldBytes > WRITE_RESERVE_BYTES[part];
+  }
+
+  /** Whether the next server-sent event is parsed. */
+  admitsEvent(): boolean {
+    const { bucket, waitMs } = takeFromBucket(this.#parsedEvents, PARSED_EVENTS, this.#now());
+    this.#parsedEvents = bucket;
+    return waitMs === 0;
   }
 
   /**

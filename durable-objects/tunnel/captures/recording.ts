@@ -11,7 +11,7 @@ import type {
   RefusedBy,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import { BodyRecorder } from "./body.ts";
-import { EventStreamParser } from "./event-stream.ts";
+import { EventStreamParser, type EndedEvents } from "./event-stream.ts";
 import type { CaptureMemory } from "./memory.ts";
 import type { FinalizedCapture } from "./page.ts";
 import {
@@ -154,7 +154,7 @@ export class Recording {
     const isEventStream = this.#kind === "http" && isUncompressedEventStream(lines);
     if (isEventStream) {
       this.#kind = "sse";
-      this.#events = new EventStreamParser();
+      this.#events = new EventStreamParser(() => this.#observer.memory.admitsEvent());
     }
     if (isEventStream || status === 101) this.#observer.onLongLived(this);
   }
@@ -162,9 +162,7 @@ export class Recording {
   addResponseBytes(bytes: Uint8Array): void {
     if (this.#state !== "open") return;
     this.#responseBody.add(bytes, this.#bodyMemory);
-    for (const event of this.#events?.push(bytes, Date.now()) ?? []) {
-      this.#recordEntry(this.#options.bodies ? event : { ...event, data: "" });
-    }
+    if (this.#events) this.#recordEvents(this.#events.push(bytes, Date.now()));
   }
 
   /** A complete message of the WebSocket. */
@@ -302,6 +300,14 @@ export class Recording {
 
   get #bodyMemory(): CaptureMemory | null {
     return this.#options.bodies ? this.#observer.memory : null;
+  }
+
+  #recordEvents({ parsed, unparsed }: EndedEvents): void {
+    for (const event of parsed)
+      this.#recordEntry(this.#options.bodies ? event : { ...event, data: "" });
+    if (unparsed === 0) return;
+    this.#entryCount += unparsed;
+    this.#observer.onChanged(this);
   }
 
   #recordMessage(

@@ -1,13 +1,7 @@
 /** One visitor's HTTP request, forwarded to an agent, and the response on its way back. */
 import { ReceiveWindow } from "../../../protocol/wire/flow-control.ts";
-import {
-  FLAG,
-  FRAME,
-  RESET,
-  parseResponseHead,
-  type Frame,
-  type ResetCode,
-} from "../../../protocol/wire/frames.ts";
+import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../../protocol/wire/frames.ts";
+import { parseResponseHead } from "../../../protocol/wire/response-head.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";

@@ -1,12 +1,7 @@
 /** The handshake of a visitor's WebSocket, until the local server accepts or refuses it. */
 import { ReceiveWindow } from "../../../protocol/wire/flow-control.ts";
-import {
-  FLAG,
-  FRAME,
-  RESET,
-  parseResponseHead,
-  type Frame,
-} from "../../../protocol/wire/frames.ts";
+import { FLAG, FRAME, RESET, type Frame } from "../../../protocol/wire/frames.ts";
+import { parseResponseHead } from "../../../protocol/wire/response-head.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";

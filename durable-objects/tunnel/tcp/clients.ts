@@ -135,10 +135,10 @@ export class Clients {
     }
   }
 
-  /** Disconnects the clients of one capability token. */
-  disconnectToken(tokenNonce: string): void {
+  /** Disconnects the clients of capability tokens that were revoked. */
+  disconnectTokens(tokenNonces: string[]): void {
     for (const socket of this.#sockets()) {
-      if (readClientAttachment(socket).tokenNonce !== tokenNonce) continue;
+      if (!tokenNonces.includes(readClientAttachment(socket).tokenNonce)) continue;
       this.#disconnect(socket, "unauthorized", "the token was revoked");
     }
   }

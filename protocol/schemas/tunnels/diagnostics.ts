@@ -23,6 +23,8 @@ export type PresentedToken = z.infer<typeof PresentedToken>;
 
 /** The largest binary message of a diagnostic connection, in either direction. */
 export const DIAGNOSTIC_MESSAGE_MAX_BYTES = 64 * 1024;
+/** The longest text message of a client: a `DiagnosticDownload` is shorter. */
+export const DIAGNOSTIC_TEXT_MAX_CHARS = 100;
 /** All binary messages of a diagnostic connection together, in each direction. */
 export const DIAGNOSTIC_BYTES_MAX = 2 * 1024 * 1024;
 /** All messages of a client on a diagnostic connection. */

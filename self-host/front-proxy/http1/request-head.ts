@@ -51,8 +51,10 @@ const FRAMING_FIELDS = new RegExp(
 const ABSOLUTE_TARGET = /^https?:\/\/([^/?]*)(.*)$/i;
 const HOST_FIELD = /\r\nhost:[^\r]*/gi;
 const CF_BLOB_FIELD = new RegExp(`\\r\\n${CF_BLOB_HEADER}:[^\\r]*`, "gi");
+const UPGRADE_OPTION = /(^|[\s,])upgrade\s*(,|$)/i;
 const CLOSE_OPTION = /(^|[\s,])close\s*(,|$)/i;
 const CONTENT_LENGTH = /^\d{1,15}$/;
+const UPGRADE_FIELD = /\r\nupgrade:[^\r]*/gi;
 const CONTENT_LENGTH_FIELD = /\r\ncontent-length:[^\r]*/gi;
 const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"]);
 
@@ -77,7 +79,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   if (host !== undefined && parsedHost === null) return "invalid_host";
   const method = match[1]!;
   const asksForUpgrade =
-    method === "GET" && upgrade !== "" && /(^|[\s,])upgrade\s*(,|$)/i.test(connection);
+    method === "GET" && isVersion11 && upgrade !== "" && UPGRADE_OPTION.test(connection);
   const isWebSocket = asksForUpgrade && upgrade.toLowerCase() === "websocket";
   const body = readBodyLength(fields.contentLength, transferEncoding, isVersion11);
   if (typeof body === "string" && body !== "chunked") return body;
@@ -91,6 +93,9 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   if (!target.startsWith("/")) return "malformed";
   let rest = text.slice(text.indexOf(LINE_BREAK));
   if (fields.hasCfBlobField) rest = rest.replaceAll(CF_BLOB_FIELD, "");
+  const isUpgrade = asksForUpgrade && body === 0;
+  // workerd opens a WebSocket for this field alone, and would read what is a body here as frames, which nothing has bounded.
+  if (upgrade !== "" && !isUpgrade) rest = rest.replaceAll(UPGRADE_FIELD, "");
   if (isWebSocket) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
   if (authority !== undefined) rest = `\r\nHost: ${authority}${rest.replaceAll(HOST_FIELD, "")}`;
   const firstLine = `${method} ${target} HTTP/1.${match[3]}\r\n`;
@@ -100,7 +105,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
     target,
     host: parsedHost,
     body,
-    isUpgrade: asksForUpgrade && body === 0,
+    isUpgrade,
     canRepeat: body === 0 && REPEATABLE.has(method),
     isLast: !isVersion11 || CLOSE_OPTION.test(connection),
   };

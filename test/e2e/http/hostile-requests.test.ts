@@ -93,6 +93,32 @@ test("what a WebSocket handshake declares as its body is not the next request", 
   expect(origin.requests.map(({ target }) => target)).toEqual(["/next"]);
 });
 
+/** workerd opens a WebSocket for the field `Upgrade` alone, and would read the body as frames. */
+test("a request without all of a WebSocket handshake opens no WebSocket", async () => {
+  const handshake = [
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+  ];
+  for (const [method, lines] of [
+    ["GET", []],
+    ["GET", ["Connection: close"]],
+    ["POST", ["Connection: Upgrade"]],
+  ] as const) {
+    const sent = [...handshake, ...lines, "Content-Length: 5"];
+    expect([method, lines, (await send(sent, "hello", "/", method)).status]).toEqual([
+      method,
+      lines,
+      200,
+    ]);
+  }
+  expect(origin.requests.map(({ method, body }) => [method, body.toString()])).toEqual([
+    ["GET", "hello"],
+    ["GET", "hello"],
+    ["POST", "hello"],
+  ]);
+});
+
 /** Its answer would show headers that the scripts of a page can't read. */
 test("TRACE is refused", async () => {
   for (const lines of [[], ["Content-Length: 5"]]) {

@@ -10,12 +10,11 @@ import {
   FRAME,
   FrameWriter,
   readFrames,
-  parseResponseHead,
-  type ResponseHead,
   SUBPROTOCOL,
   type Frame,
   type Welcome,
 } from "../../../protocol/wire/frames.ts";
+import { parseResponseHead, type ResponseHead } from "../../../protocol/wire/response-head.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_INTERVAL_MS,

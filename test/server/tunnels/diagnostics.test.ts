@@ -6,6 +6,7 @@ import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import {
   DIAGNOSTIC_BYTES_MAX,
   DIAGNOSTIC_MESSAGE_MAX_BYTES,
+  DIAGNOSTIC_TEXT_MAX_CHARS,
   type PresentedToken,
 } from "../../../protocol/schemas/tunnels/diagnostics.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
@@ -128,7 +129,8 @@ describe("GET /agent/diagnostics", () => {
   test("is bounded in each direction and refuses other messages", async () => {
     const { wireBytes } = await mintToken(owner);
     const whole = DIAGNOSTIC_BYTES_MAX / DIAGNOSTIC_MESSAGE_MAX_BYTES;
-    const [down, up, wrong] = await Promise.all([
+    const [down, up, wrong, long] = await Promise.all([
+      connect(wireBytes),
       connect(wireBytes),
       connect(wireBytes),
       connect(wireBytes),
@@ -138,13 +140,12 @@ describe("GET /agent/diagnostics", () => {
       up.socket.send(Buffer.alloc(DIAGNOSTIC_MESSAGE_MAX_BYTES));
     }
     wrong.socket.send(JSON.stringify({ bytes: DIAGNOSTIC_MESSAGE_MAX_BYTES + 1 }));
+    long.socket.send(JSON.stringify({ bytes: 1 }).padEnd(DIAGNOSTIC_TEXT_MAX_CHARS + 1));
     const tooMany = [CLOSE.protocol_error, "protocol_error: too many bytes"];
     expect(await down.getClose()).toEqual(tooMany);
     expect(await up.getClose()).toEqual(tooMany);
-    expect(await wrong.getClose()).toEqual([
-      CLOSE.protocol_error,
-      "protocol_error: unreadable message",
-    ]);
+    const unreadable = [CLOSE.protocol_error, "protocol_error: unreadable message"];
+    expect([await wrong.getClose(), await long.getClose()]).toEqual([unreadable, unreadable]);
     expect(down.messages.filter((message) => message === "65536 bytes")).toHaveLength(whole);
   });
 

@@ -1,4 +1,5 @@
 /** Clients of a TCP tunnel, which reach it without its public port (`underpass connect`). */
+import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -19,12 +20,16 @@ afterAll(async () => {
   await api.stop();
 });
 
-function openClient(bearer: string | undefined, tunnel: string, protocol = STREAMS_SUBPROTOCOL) {
-  const socket = new WebSocket(
+function createSocket(bearer: string | undefined, tunnel: string, protocol = STREAMS_SUBPROTOCOL) {
+  return new WebSocket(
     `ws://127.0.0.1:${api.server.port}/agent/streams?tunnel=${tunnel}`,
     [protocol],
     { headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` } },
   );
+}
+
+function openClient(...client: Parameters<typeof createSocket>) {
+  const socket = createSocket(...client);
   return new Promise<string>((resolve, reject) => {
     socket.on("error", reject);
     // A client that answers a ping is accepted: the server waits for its hello.
@@ -61,4 +66,34 @@ test("a client requires a token that allows the tunnel's name", async () => {
   expect(await openClient(wireBytes, body.id)).toBe("tunnel_stopped");
   await owner.delete(`/tunnels/${body.id}`);
   expect(await openClient(wireBytes, body.id)).toBe("tunnel_deleted");
+});
+
+test("a client is disconnected when its token is revoked, whichever token serves the tunnel", async () => {
+  const colleague = await api.colleague(owner, "member");
+  const tcp = { localPort: 5432, protocol: "tcp", subdomain: "orders-db" };
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", tcp);
+  const [serving, revoked, left] = [
+    await mintToken(owner),
+    await mintToken(owner),
+    await mintToken(colleague),
+  ];
+  const [stays, ...others] = await Promise.all(
+    [serving, revoked, left].map(async ({ wireBytes }) => {
+      const socket = createSocket(wireBytes, tunnel.id);
+      await once(socket, "open");
+      return socket;
+    }),
+  );
+  const reasons = others.map(async (socket) => {
+    const [, reason] = (await once(socket, "close")) as [number, Buffer];
+    return reason.toString();
+  });
+  expect((await owner.delete(`/tokens/${revoked.nonce}`)).status).toBe(200);
+  const membership = `/orgs/${owner.orgId}/members/${colleague.userId}`;
+  expect((await owner.delete(membership)).status).toBe(200);
+  const reason = "unauthorized: the token was revoked";
+  expect(await Promise.all(reasons)).toEqual([reason, reason]);
+  stays!.ping();
+  await once(stays!, "pong");
+  stays!.terminate();
 });

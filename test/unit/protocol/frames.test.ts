@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
   parseCodeAndText,
   parseCredit,
@@ -11,12 +11,12 @@ import {
   readFrames,
   parseRequestHead,
   RESET,
-  parseResponseHead,
   decodeStrictText,
   type Frame,
   FRAME_HEADER_BYTES,
   FRAME_MAX_BYTES,
 } from "../../../protocol/wire/frames.ts";
+import { parseResponseHead } from "../../../protocol/wire/response-head.ts";
 import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX } from "../../../protocol/limits.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
@@ -203,6 +203,23 @@ describe("a head", () => {
     ].map(parseResponseHead);
     expect(heads.map((head) => head === "too_large")).toEqual([false, true, false, true]);
     expect(heads).not.toContain(null);
+  });
+
+  test("of a response is not parsed when it has more values, or more levels, than a head", () => {
+    const withValue = (value: string) => utf8(`[200,"a",${value}]`.padEnd(16 * 1024));
+    const parse = vi.spyOn(JSON, "parse");
+    const heads = [
+      withValue(JSON.stringify("[{,".repeat(1_000))),
+      withValue(
+        Array(2 * RESPONSE_HEADERS_MAX)
+          .fill("{}")
+          .join(),
+      ),
+      withValue("[".repeat(1_000)),
+    ].map(parseResponseHead);
+    expect(heads.map((head) => head === "too_large")).toEqual([false, true, true]);
+    expect(parse).toHaveBeenCalledTimes(1);
+    parse.mockRestore();
   });
 
   test("keeps repeated names apart and in order", () => {

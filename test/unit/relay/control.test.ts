@@ -1,6 +1,7 @@
 /** The relay's control connections: which agents it accepts, replaces and disconnects. */
 import { generateKeyPair } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { FLOWS_PER_PORT_MAX } from "../../../protocol/relay/limits.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { fastTimers } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
@@ -146,6 +147,32 @@ test("an invalid message of an agent ends the connection", async () => {
     agent.socket.send(message);
     expect((await agent.waitForClose()).code).toBe(CLOSE.protocol_error);
   }
+});
+
+test("a message with more values or levels than any has is not parsed, and one with all flows is", async () => {
+  const port = newPort();
+  const resume = { type: "resume" as const, association: 1, flows: [] };
+  const values = Array(5 * FLOWS_PER_PORT_MAX + 10).fill(0);
+  for (const more of [[[[]]], values]) {
+    await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port }));
+    await agent.waitForWelcome("network");
+    agent.socket.send(JSON.stringify({ ...resume, more }));
+    expect((await agent.waitForClose()).code).toBe(CLOSE.protocol_error);
+  }
+  await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port }));
+  await agent.waitForWelcome("network");
+  const flow = { id: 1, address: "192.0.2.1", port: 1, tag: "tag" };
+  agent.send({ ...resume, flows: Array(FLOWS_PER_PORT_MAX).fill(flow) });
+  await agent.flush();
+  expect(agent.closed).toBeNull();
+});
+
+test("messages of a stranger are not read while the ticket is verified", async () => {
+  const { privateKey: key } = await generateKeyPair("ES256");
+  const unknown = await relay.networkTicket({}, { key, kid: "of another service" });
+  await using stranger = new RelayAgent(relay.url, unknown);
+  stranger.socket.on("open", () => stranger.socket.send("{"));
+  expect((await stranger.waitForClose()).code).toBe(CLOSE.unauthorized);
 });
 
 describe("a revocation", () => {

@@ -7,9 +7,11 @@ import { isAllowedLabel } from "../../../protocol/names.ts";
 import { createDatabase } from "../../jobs/outbox.ts";
 import { getConfig } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
-import type { ClientRequest, ClientVerdict } from "../../internal-api-binding.ts";
+import type { AdmittedClient, ClientRequest, ClientVerdict } from "../../internal-api-binding.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
+import { tunnelObject } from "../../objects.ts";
+import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import {
   findStreamTarget,
   type StreamTarget,
@@ -30,11 +32,19 @@ export async function admitClient(
     const localPort = findLocalPort(target) ?? undefined;
     const tokenExpiresAtMs = token.expiresAtSeconds * 1000;
     const tokenNonce = toHex(token.nonce);
-    return { admission: { tunnelId, localPort, address, tokenNonce, tokenExpiresAtMs } };
+    const admission = { tunnelId, localPort, address, tokenNonce, tokenExpiresAtMs };
+    return { admission, orgId: toUuid(token.organizationId) };
   } catch (error) {
     if (error instanceof ConnectionRefusedError) return toRefusal(error);
     throw error;
   }
+}
+
+/** Disconnects a client whose token was revoked while it was being admitted. */
+export async function recheckClient(env: Env, { admission, orgId }: AdmittedClient): Promise<void> {
+  const { tunnelId, tokenNonce } = admission;
+  const refusal = await findTokenRefusal(createDatabase(env, orgId), tokenNonce);
+  if (refusal === "revoked") await tunnelObject(env, tunnelId).disconnectClients([tokenNonce]);
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

@@ -2,14 +2,12 @@
  * GET /agent/streams: a client of `underpass connect` reaches a TCP tunnel without its public port. The database
  * decides (`client-admission.ts`); then the connection belongs to the tunnel's object.
  */
-import {
-  CLIENT_CONNECT_URL,
-  CLIENT_HEADER,
-  type ClientAdmission,
-} from "../../../durable-objects/tunnel/admission.ts";
+import { waitUntil } from "cloudflare:workers";
+import { CLIENT_CONNECT_URL, CLIENT_HEADER } from "../../../durable-objects/tunnel/admission.ts";
 import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import { ClientConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
+import type { AdmittedClient } from "../../internal-api-binding.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
 import { createRouter, documentRoute, type ApiContext } from "../route.ts";
@@ -55,7 +53,7 @@ clientStreams.get("/agent/streams", async (c) => {
   }
 });
 
-async function admit(c: ApiContext): Promise<ClientAdmission> {
+async function admit(c: ApiContext): Promise<AdmittedClient> {
   const offered = getOfferedProtocols(c);
   if (!offered.includes(STREAMS_SUBPROTOCOL)) {
     throw refuseSubprotocol(offered, STREAMS_SUBPROTOCOL);
@@ -68,10 +66,11 @@ async function admit(c: ApiContext): Promise<ClientAdmission> {
   const { tunnel } = query.data;
   const verdict = await c.env.INTERNAL_API.admitClient({ bearer, tunnel, address: c.var.address });
   if ("refusal" in verdict) throw fromRefusal(verdict);
-  return verdict.admission;
+  return verdict;
 }
 
-async function handOver(c: ApiContext, admission: ClientAdmission): Promise<Response> {
+async function handOver(c: ApiContext, admitted: AdmittedClient): Promise<Response> {
+  const { admission } = admitted;
   const response = await tunnelObject(c.env, admission.tunnelId).fetch(CLIENT_CONNECT_URL, {
     headers: {
       Upgrade: "websocket",
@@ -80,5 +79,6 @@ async function handOver(c: ApiContext, admission: ClientAdmission): Promise<Resp
     },
   });
   if (response.status !== 101) throw toConnectionRefusal(response);
+  waitUntil(c.env.INTERNAL_API.recheckClient(admitted));
   return response;
 }

@@ -8,6 +8,7 @@ import {
   DIAGNOSTIC_CONNECTION_MAX_MS,
   DIAGNOSTIC_MESSAGE_MAX_BYTES,
   DIAGNOSTIC_MESSAGES_MAX,
+  DIAGNOSTIC_TEXT_MAX_CHARS,
   DiagnosticDownload,
   PresentedToken,
   type DiagnosticReceipt,
@@ -159,5 +160,7 @@ function openConnection(): Response {
 
 /** @returns null when the message is not a `DiagnosticDownload`. */
 function parseDownload(text: string): number | null {
+  // Parsing a message of megabytes takes seconds, for which all others would wait.
+  if (text.length > DIAGNOSTIC_TEXT_MAX_CHARS) return null;
   return DiagnosticDownload.safeParse(parseJson(text)).data?.bytes ?? null;
 }

@@ -8,6 +8,7 @@ import { prepared, type Database, type UnitOfWork } from "../database.ts";
 import type { Reader, Transaction } from "../transaction.ts";
 import type { TokenTunnels } from "../object-messages.ts";
 import { revokeTickets } from "../networks/ticket-revocations.ts";
+import { revokeClients } from "./client-revocations.ts";
 import { preparedList, type Page } from "../page.ts";
 import { lockCaller, lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -250,7 +251,7 @@ export async function revokeTokens(
   await endUses(change, actor.orgId, revoked);
 }
 
-/** Disconnects the agents of revoked tokens from tunnels and relays, and the watchers that were authorized with them. */
+/** Disconnects the agents and clients of revoked tokens from tunnels and relays, and the watchers that were authorized with them. */
 async function endUses(
   change: UnitOfWork,
   orgId: string,
@@ -260,6 +261,7 @@ async function endUses(
   await enqueueForServedTunnels(change, "token_revoked", revoked);
   change.enqueue({ kind: "watching_ended", payload: { orgId, whose: "ended" } });
   const nonces = revoked.map(({ nonce }) => nonce);
+  await revokeClients(change, orgId, nonces);
   await revokeTickets(change, orgId, nonces);
 }
 

@@ -5,6 +5,24 @@ import { edgeGarbageCollection } from "../../../../shared/garbage-collection.ts"
 const READ_SLICE_BYTES = 512 * 1024;
 /** What a stored value and a record cost besides their sizes. */
 const VALUE_BYTES = 1_024;
+/** The time from one slice to the next, of all reads together: about half of it is left to visitors. */
+export const SLICE_INTERVAL_MS = 10;
+/** A read waits no longer for its turn, however many others there are. */
+export const TURN_WAIT_MAX_MS = 10_000;
+
+/** The reads of an isolate take turns: a member may begin very many at the same time. */
+export class ReadTurns {
+  #nextAtMs = 0;
+
+  /** @returns how long a read waits until its next slice, in milliseconds. */
+  take(nowMs: number): number {
+    const waitMs = Math.min(Math.max(0, this.#nextAtMs - nowMs), TURN_WAIT_MAX_MS);
+    this.#nextAtMs = nowMs + waitMs + SLICE_INTERVAL_MS;
+    return waitMs;
+  }
+}
+
+const turns = new ReadTurns();
 
 export class ReadPace {
   #bytes = 0;
@@ -23,6 +41,6 @@ export class ReadPace {
     if (!this.isSliceComplete) return;
     edgeGarbageCollection.countRead(this.#bytes);
     this.#bytes = 0;
-    await scheduler.wait(0);
+    await scheduler.wait(turns.take(Date.now()));
   }
 }

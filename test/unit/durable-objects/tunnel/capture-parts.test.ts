@@ -9,7 +9,6 @@ import {
   CaptureStore,
   CAPTURE_PAGE_MAX_BYTES,
 } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
-import { EventStreamParser } from "../../../../durable-objects/tunnel/captures/event-stream.ts";
 import { CaptureMemory, LARGE_HEADS } from "../../../../durable-objects/tunnel/captures/memory.ts";
 import {
   mergeNewestFirst,
@@ -351,36 +350,6 @@ test("a row counts as what is stored of it, however large its headers and bodies
   const size = serialize(stored[0]).length;
   expect([stored.length, size > 200_000]).toEqual([1, true]);
   expect(Math.abs(bytes - size)).toBeLessThan(5_000);
-});
-
-describe("server-sent events", () => {
-  const stream =
-    "retry: 5\n\ndata: a\r\ndata:b\r\n\r\n:only a comment\n\nevent: x\rid\rdata\r\rdata: é, cut off";
-
-  test("are parsed the same however their bytes are split into chunks", () => {
-    const bytes = new TextEncoder().encode(stream);
-    const expected = [
-      { atMs: 0, size: 17, event: "message", id: null, data: "a\nb" },
-      { atMs: 0, size: 17, event: "x", id: "", data: "" },
-    ];
-    for (let size = 1; size <= bytes.length; size += 1) {
-      const parser = new EventStreamParser();
-      const parsed = [];
-      for (let at = 0; at < bytes.length; at += size) {
-        parsed.push(...parser.push(bytes.subarray(at, at + size), 0));
-      }
-      expect(parsed).toEqual(expected);
-    }
-  });
-
-  test("that never end use bounded memory, and their size is counted", () => {
-    const parser = new EventStreamParser();
-    const endless = new TextEncoder().encode("data: x".repeat(10_000));
-    for (let i = 0; i < 10; i += 1) expect(parser.push(endless, 0)).toEqual([]);
-    const [event] = parser.push(new TextEncoder().encode("\n\n"), 0);
-    expect(event!.size).toBe(10 * endless.length + 1);
-    expect(event!.data.length).toBeLessThanOrEqual(1024);
-  });
 });
 
 describe("redaction", () => {

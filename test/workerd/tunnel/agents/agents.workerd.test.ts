@@ -1,9 +1,19 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { LATE_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import {
+  STATE_FRAME_COST,
+  STRAY_FRAMES_PER_SECOND_MAX,
+} from "../../../../durable-objects/tunnel/agents/agent-link.ts";
 import { CONNECTIONS_WITHOUT_HELLO_MAX } from "../../../../durable-objects/tunnel/agents/agents.ts";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
-import { FLAG, FRAME, PING, PONG, FRAME_MAX_BYTES } from "../../../../protocol/wire/frames.ts";
+import {
+  FLAG,
+  FRAME,
+  PING,
+  PONG,
+  FRAME_MAX_BYTES,
+  type FrameWriter,
+} from "../../../../protocol/wire/frames.ts";
 import {
   DRAIN_TIMEOUT_MS,
   HEARTBEAT_INTERVAL_MS,
@@ -85,6 +95,11 @@ describe("a connection that does not begin with a valid hello is closed", () => 
       (agent) => agent.send((w) => w.writeJson(FRAME.hello, 0, 0, { ...HELLO, streamWindow: 0 })),
       "protocol_error",
     ],
+    "a hello of more than 16 KiB": [
+      (agent) =>
+        agent.send((w) => w.writeJson(FRAME.hello, 0, 0, { ...HELLO, x: "x".repeat(16_384) })),
+      "protocol_error",
+    ],
     "a hello and another frame": [
       (agent) =>
         agent.send((w) => {
@@ -150,6 +165,11 @@ describe("a connection that does not begin with a valid hello is closed", () => 
 describe("a protocol violation closes the agent's connection, and its visitor gets an error", () => {
   /** Above the stream's reserve: less is forgotten at the end of a stream. */
   const SENT_BYTES = STREAM_RESERVE_BYTES + 1;
+  /** More frames than no stream may take in a second, in one message. */
+  const sendMany = (agent: TestAgent, write: (writer: FrameWriter) => void) =>
+    agent.send((writer) => {
+      for (let n = 0; n <= STRAY_FRAMES_PER_SECOND_MAX; n++) write(writer);
+    });
   const cases: Record<string, (agent: TestAgent, stream: number) => void> = {
     "a text message": (agent) => agent.socket.send("ping"),
     "half a frame": (agent) => agent.socket.send(new Uint8Array(7)),
@@ -176,8 +196,17 @@ describe("a protocol violation closes the agent's connection, and its visitor ge
     "a WebSocket message on a request": (agent, stream) =>
       agent.send((w) => w.writeText(FRAME.text, 0, stream, "hi")),
     "too many frames of streams that have ended": (agent) =>
+      sendMany(agent, (w) => w.writeText(FRAME.data, 0, 9, "")),
+    "too many resets of streams that have ended": (agent) =>
+      sendMany(agent, (w) => w.writeCodeAndText(FRAME.reset, 9, 1, "")),
+    "too much credit for streams that have ended": (agent) =>
+      sendMany(agent, (w) => w.writeCredit(9, 1)),
+    "too much credit of no bytes": (agent, stream) =>
+      sendMany(agent, (w) => w.writeCredit(stream, 0)),
+    "too many announcements that it goes away": (agent) =>
       agent.send((w) => {
-        for (let n = 0; n <= LATE_FRAMES_PER_SECOND_MAX; n++) w.writeText(FRAME.data, 0, 9, "");
+        const count = STRAY_FRAMES_PER_SECOND_MAX / STATE_FRAME_COST + 1;
+        for (let n = 0; n < count; n++) w.writeText(FRAME.goingAway, 0, 0, "");
       }),
     "credit for what was never sent": (agent, stream) => {
       agent.send((w) => w.writeCredit(stream, SENT_BYTES + 1));

@@ -1,5 +1,9 @@
 /** Several agents that serve one tunnel as a pool. */
 import { afterEach, describe, expect, test, vi } from "vitest";
+import {
+  STATE_FRAME_COST,
+  STRAY_FRAMES_PER_SECOND_MAX,
+} from "../../../../durable-objects/tunnel/agents/agent-link.ts";
 import { HEARTBEAT_LATE_MS } from "../../../../durable-objects/tunnel/agents/pool.ts";
 import { POOL_AGENTS_MAX } from "../../../../protocol/limits.ts";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
@@ -168,6 +172,15 @@ describe("an agent whose local server refuses connections", () => {
     const response = tunnel.visit("/");
     healthy.respond((await healthy.nextRequest()).stream, 204);
     expect((await response).status).toBe(204);
+  });
+
+  test("is disconnected when it reports its health too often", async () => {
+    const { agents } = await openPool();
+    agents[0].send((writer) => {
+      const count = STRAY_FRAMES_PER_SECOND_MAX / STATE_FRAME_COST + 1;
+      for (let n = 0; n < count; n++) writer.writeJson(FRAME.health, 0, 0, { healthy: true });
+    });
+    expect((await agents[0].closed).code).toBe(CLOSE.protocol_error);
   });
 
   test("gets requests when no other is healthy, and the visitor its error", async () => {

@@ -182,7 +182,7 @@ describe("a client's connection", () => {
     const { tunnel, agent, client } = await connected();
     const tokenExpiresAtMs = Date.now() + LEFT_MS;
     const other = await tunnel.client(agent, { tokenNonce: "token-d", tokenExpiresAtMs });
-    await tunnel.stub.revokeToken("token-c");
+    await tunnel.stub.disconnectClients(["token-a", "token-c"]);
     expect((await client.closed).code).toBe(CLOSE.unauthorized);
     await tunnel.runAlarmAt(tokenExpiresAtMs);
     expect((await other.client.closed).code).toBe(CLOSE.unauthorized);

@@ -53,6 +53,8 @@ describe("a head", () => {
     [false, ["Connection: Upgrade"]],
     [false, ["Upgrade: websocket"]],
     [false, ["Connection: noupgrade", "Upgrade: websocket"]],
+    [false, ["Connection: upgrade", "Upgrade: websocket", "Transfer-Encoding: chunked"]],
+    [false, ["Upgrade: websocket", "Content-Length: 5"]],
   ])("asks for another protocol: %s for %j", (isUpgrade, lines) => {
     expect(parseValid("GET / HTTP/1.1", "Host: a", ...lines).isUpgrade).toBe(isUpgrade);
   });
@@ -78,6 +80,19 @@ describe("a head", () => {
     [false, "GET / HTTP/1.1", []],
   ])("is the last of its connection: %s for %s with %j", (isLast, line, lines) => {
     expect(parseValid(line, "Host: a", ...lines).isLast).toBe(isLast);
+  });
+
+  test.each([
+    ["GET / HTTP/1.1", ["UPGRADE: websocket"]],
+    ["GET / HTTP/1.1", ["Upgrade: websocket", "Upgrade: h2c", "Content-Length: 5"]],
+    ["GET / HTTP/1.1", ["Connection: upgrade", "Upgrade: h2c", "Content-Length: 5"]],
+    ["GET / HTTP/1.1", ["Connection: upgrade", "Upgrade: websocket", "Transfer-Encoding: chunked"]],
+    ["GET / HTTP/1.0", ["Connection: upgrade", "Upgrade: websocket"]],
+    ["POST / HTTP/1.1", ["Connection: upgrade", "Upgrade: websocket"]],
+  ])("asks workerd for no other protocol than it asks for here: %s with %j", (line, lines) => {
+    const { isUpgrade, bytes } = parseValid(line, "Host: a", ...lines, "A: b");
+    expect([isUpgrade, bytes.toString()]).toEqual([false, expect.not.stringMatching(/upgrade:/i)]);
+    expect(bytes.toString()).toMatch(/Host: a\r\n[^]*A: b\r\n\r\n$/);
   });
 
   test("has no length when it asks for a WebSocket", () => {
