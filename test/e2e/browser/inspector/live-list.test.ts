@@ -90,12 +90,12 @@ test("while the user reads older requests nothing moves, and new ones are counte
   const page = await pages.openAs(site.email, "/requests");
   await getRow(page, "/fill/49").waitFor();
   await page.locator(".request-list").evaluate((list) => (list.scrollTop = 640));
-  await page.getByText("Scrolled away").waitFor();
+  await page.getByText("Not following").waitFor();
   const middle = getRow(page, "/fill/25").first();
   const before = await middle.boundingBox();
   await site.visit("/late/1", "/late/2");
   await page.getByRole("button", { name: "2 new" }).waitFor();
-  await page.getByText("Scrolled away · 2 new").waitFor();
+  await page.getByText("Not following · 2 new").waitFor();
   expect(await middle.boundingBox()).toEqual(before);
   await clickButton(page, "2 new");
   await getRow(page, "/late/2").waitFor();
