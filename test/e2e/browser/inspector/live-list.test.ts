@@ -69,6 +69,23 @@ test("requests differ by their queries, which are shown and searched, and a filt
   expect(getParameter(page, "filter")).toBeNull();
 });
 
+test("paths in any language are readable, are found as they are typed, and are copied as they were sent", async () => {
+  const sent = `/${encodeURIComponent("日本")}/a%2Fb?q=${encodeURIComponent("שלום")}`;
+  await site.visit(sent, "/other");
+  const page = await pages.openAs(site.email, "/requests");
+  await getRow(page, "/日本/a%2Fb?q=שלום").getByTitle(sent).waitFor();
+  await page.getByLabel("Filter", { exact: true }).fill("path:/日本 שלום");
+  await getRow(page, "/other").waitFor({ state: "detached" });
+  await getRow(page, "/日本").click();
+  const detail = getSection(page, "Details of the request");
+  await detail.getByText("/日本/a%2Fb?q=שלום").waitFor();
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await detail.getByRole("button", { name: "Copy the URL" }).click();
+  await detail.getByText("Copied").waitFor();
+  const copied = await page.evaluate("navigator.clipboard.readText()");
+  expect(copied).toBe(site.tunnel.agent.url.replace(/\/$/, "") + sent);
+});
+
 test("values are completed by the keyboard", async () => {
   await site.visit("/shop/404", "/shop/500");
   const page = await pages.openAs(site.email, "/requests");
