@@ -29,12 +29,18 @@ export function FilterInput({ filter, error, onChange, onLeave, getRows }: Filte
   const [completion, setCompletion] = useState<Completion>();
   const [chosen, setChosen] = useState(-1);
   const [timer, setTimer] = useState<ReturnType<typeof setTimeout>>();
+  /** Filters of this field that are on their way into the URL, while the user may type on. */
+  const applied = useRef<string[]>([]);
   const suggestions = completion?.suggestions ?? [];
   // The filter is not complete while the user chooses a value.
   const shownError = suggestions.length > 0 ? undefined : error;
 
   // The filter was changed elsewhere: by a button, or by going back in the history.
-  useEffect(() => setText((typed) => (typed.trim() === filter ? typed : filter)), [filter]);
+  useEffect(() => {
+    const index = applied.current.indexOf(filter);
+    applied.current.splice(0, index + 1);
+    if (index < 0) setText((typed) => (typed.trim() === filter ? typed : filter));
+  }, [filter]);
   useEffect(() => () => clearTimeout(timer), [timer]);
 
   function close(): void {
@@ -44,7 +50,10 @@ export function FilterInput({ filter, error, onChange, onLeave, getRows }: Filte
 
   function apply(next: string): void {
     clearTimeout(timer);
-    if (next.trim() !== filter) onChange(next.trim());
+    const wanted = next.trim();
+    if (wanted === filter) return;
+    applied.current.push(wanted);
+    onChange(wanted);
   }
 
   function complete(): void {
@@ -64,6 +73,8 @@ export function FilterInput({ filter, error, onChange, onLeave, getRows }: Filte
   function choose(index: number): void {
     const suggestion = suggestions[index];
     if (completion === undefined || suggestion === undefined) return;
+    // What had been typed of the term is no longer the filter.
+    clearTimeout(timer);
     const next = applySuggestion(text, completion.term, suggestion.text);
     // The caret is placed before the next key arrives, which needs the new text in the field.
     flushSync(() => setText(next.filter));

@@ -7,7 +7,7 @@ import {
   findAccessibilityProblems,
   findOverflow,
 } from "../../../harness/browser/page-checks.ts";
-import { clickButton, getSection, usePages } from "../../../harness/browser/pages.ts";
+import { clickButton, getSection, signIn, usePages } from "../../../harness/browser/pages.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { startInspectedSite, type InspectedSite } from "../../../harness/browser/inspected-site.ts";
 
@@ -100,6 +100,27 @@ test("values are completed by the keyboard", async () => {
   await page.keyboard.press("Tab");
   await getRow(page, "/shop/500").first().waitFor({ state: "detached" });
   expect(getParameter(page, "filter")).toBe("status:404");
+});
+
+test("a suggestion that is chosen before the typed text was applied stays in the field", async () => {
+  await site.visit("/shop/404");
+  // In a browser of its own, whose clock other tests do not have.
+  const page = await pages.open("/reset");
+  await page.clock.install();
+  await page.goto(`${pages.origin}/requests`);
+  await signIn(page, site.email);
+  await getRow(page, "/shop/404").first().waitFor();
+  await page.clock.pauseAt(Date.now() + 60_000);
+  const filter = page.getByLabel("Filter", { exact: true });
+  await filter.pressSequentially("st");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.clock.runFor(1_000);
+  expect([await filter.inputValue(), getParameter(page, "filter")]).toEqual(["status:", null]);
+  await page.keyboard.type("404");
+  await page.clock.runFor(1_000);
+  await waitUntil(() => Promise.resolve(getParameter(page, "filter") === "status:404"));
+  expect(await filter.inputValue()).toBe("status:404");
 });
 
 test("while the user reads older requests nothing moves, and new ones are counted", async () => {
