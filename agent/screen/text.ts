@@ -1,5 +1,6 @@
 /** Text in the cells of a terminal: its width, how it is cut and wrapped, and text of visitors that is safe to print. */
 import { escapeControls } from "../../shared/text/escape-controls.ts";
+import { decodeLetters } from "../../shared/text/percent-encoding.ts";
 
 /** Characters that take two cells: East Asian Wide and Fullwidth (Unicode Annex #11). */
 const WIDE =
@@ -10,8 +11,6 @@ const COMBINING = /\p{Mn}|\p{Me}|\u200d|[\u1160-\u11ff]/u;
 const PLAIN = /^[\x20-\x7e]*$/;
 /** How much of a target is shown: more than any terminal has cells in a row. */
 const TARGET_SHOWN_MAX_BYTES = 2_000;
-/** One character beyond ASCII in UTF-8. */
-const PERCENT_ENCODED = /%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;
 
 /**
  * Counts the cells of a text. A terminal that joins several emoji into one draws fewer cells than this; none draws more.
@@ -115,7 +114,7 @@ export function breakText(text: string, width: number): string[] {
 export function formatPath(target: string): string {
   const shown = cutTarget(target);
   const text = decodeUtf8(shown) ?? shown;
-  return escapeControls(text.replace(PERCENT_ENCODED, decodePrintable));
+  return escapeControls(decodeLetters(text));
 }
 
 /**
@@ -125,14 +124,6 @@ export function formatPath(target: string): string {
 function cutTarget(target: string): string {
   if (target.length <= TARGET_SHOWN_MAX_BYTES) return target;
   return target.slice(0, TARGET_SHOWN_MAX_BYTES).replace(/[\u00c0-\u00ff][\u0080-\u00bf]*$/, "");
-}
-
-function decodePrintable(encoded: string): string {
-  const decoded = decodeUtf8(Buffer.from(encoded.replaceAll("%", ""), "hex").toString("latin1"));
-  // Also excluded: spaces of other scripts, which look like the end of the path.
-  return decoded === null || /[\p{C}\p{Z}]/u.test(decoded.replaceAll("\u200d", ""))
-    ? encoded
-    : decoded;
 }
 
 /** @returns null when the bytes are not UTF-8. */

@@ -3,6 +3,7 @@ import { QueryClient, type Query } from "@tanstack/react-query";
 import { isTemporaryError } from "../api/request.ts";
 
 const RETRIES_MAX = 3;
+const RELOAD_INTERVAL_MS = 5_000;
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -12,6 +13,18 @@ export const queryClient = new QueryClient({
     },
   },
 });
+
+/** Loads the data of the page that could not be loaded again, until the server answers. Call it once. */
+export function reloadAfterFailures(): void {
+  setInterval(() => {
+    if (document.visibilityState === "hidden") return;
+    void queryClient.refetchQueries({ type: "active", predicate: hasFailed });
+  }, RELOAD_INTERVAL_MS);
+}
+
+function hasFailed({ state: { fetchStatus, error } }: Query): boolean {
+  return fetchStatus === "idle" && isTemporaryError(error);
+}
 
 /** Whether the page shows data that it could not load again, because the server does not answer. */
 export function isServerUnresponsive(): boolean {

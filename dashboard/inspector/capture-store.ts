@@ -18,8 +18,11 @@ const CATCH_UP_PAUSE_MS = 3_000;
 /** How long the connection stays open without a listener, such as from one page to the next. */
 const CLOSE_DELAY_MS = 1_000;
 
-/** `loading`: nothing has been read yet. `reconnecting`: new requests will appear later. */
-export type CaptureStoreStatus = "loading" | "live" | "reconnecting";
+/**
+ * `loading`: nothing has been read yet. `connecting`, and `reconnecting` after a lost connection: new requests will appear
+ * later.
+ */
+export type CaptureStoreStatus = "loading" | "connecting" | "live" | "reconnecting";
 
 export interface CaptureWatchEvents {
   /** Requests that end from now on are received. */
@@ -49,6 +52,8 @@ export class CaptureStore implements CaptureSource {
   #closing: ReturnType<typeof setTimeout> | undefined;
   #isLoaded = false;
   #isConnected = false;
+  /** Whether the connection was lost since the store was opened. */
+  #wasLost = false;
   #isBehind = false;
   #isReading = false;
 
@@ -58,7 +63,8 @@ export class CaptureStore implements CaptureSource {
 
   get status(): CaptureStoreStatus {
     if (!this.#isLoaded) return "loading";
-    return this.#isConnected ? "live" : "reconnecting";
+    if (this.#isConnected) return "live";
+    return this.#wasLost ? "reconnecting" : "connecting";
   }
 
   /** The store is connected while it has a listener. @returns a function that removes the listener. */
@@ -97,6 +103,7 @@ export class CaptureStore implements CaptureSource {
       onMissed: () => this.catchUp(),
       onClose: () => {
         this.#isConnected = false;
+        this.#wasLost = true;
         this.#handleStatus();
       },
     });
@@ -107,6 +114,7 @@ export class CaptureStore implements CaptureSource {
     this.#stopWatch?.();
     this.#stopWatch = undefined;
     this.#isConnected = false;
+    this.#wasLost = false;
     this.#isBehind = false;
   }
 

@@ -1,6 +1,7 @@
 /** The completions at the caret of a filter: fields, and values that the listed requests have. */
 import type { CaptureFilterField } from "../../protocol/captures/filter.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
+import { decodeLetters } from "../../shared/text/percent-encoding.ts";
 import { findTermAt, formatFilterTerm, type FilterTerm } from "./filter-text.ts";
 
 const SUGGESTIONS_MAX = 10;
@@ -25,12 +26,12 @@ const FIELD_HELP: Record<CaptureFilterField, FieldHelp> = {
   path: {
     hint: "a part of the path, or all of it with *",
     values: [],
-    read: ({ path }) => path,
+    read: ({ path }) => decodeLetters(path),
   },
   query: {
     hint: "a part of the query, or all of it with *",
     values: [],
-    read: ({ query }) => query,
+    read: ({ query }) => query && decodeLetters(query),
   },
   duration: { hint: ">200ms, <=1.5s, >1m", values: [">200ms", ">1s", ">10s"] },
   size: { hint: ">10kB, <=1MB", values: [">10kB", ">100kB", ">1MB"] },

@@ -49,7 +49,7 @@ export interface RequestViewOptions {
   now: () => number;
 }
 
-type State = "following" | "scrolled" | "paused";
+type State = "following" | "reading" | "paused";
 
 export class RequestView {
   readonly #options: RequestViewOptions;
@@ -65,6 +65,8 @@ export class RequestView {
   #frozen: CaptureSummary[] | undefined;
   #state: State = "following";
   #newCount = 0;
+  /** Requests that were added since the rows were last shown. */
+  #notShown = new WeakSet<CaptureSummary>();
   /** Requests that arrive while the filter is applied. */
   #waiting: CaptureSummary[] | undefined;
   #filterRun = 0;
@@ -188,11 +190,17 @@ export class RequestView {
     this.#update();
   }
 
-  /** @param state `scrolled`: until the user returns to the top. `paused`: until the user resumes. */
-  freeze(state: "scrolled" | "paused"): void {
+  /**
+   * The rows stay as they are shown now: a row that the pointer is on does not move before it is released.
+   * @param state `reading`: until the user returns to the top. `paused`: until the user resumes.
+   */
+  freeze(state: "reading" | "paused"): void {
     if (this.#state === "paused") return;
     this.#state = state;
-    this.#frozen ??= this.#matched.toArray();
+    if (this.#frozen === undefined) {
+      this.#frozen = this.#matched.toArray().filter((row) => !this.#notShown.has(row));
+      this.#newCount = this.#matched.size - this.#frozen.length;
+    }
     this.#update();
   }
 
@@ -271,7 +279,10 @@ export class RequestView {
     if (this.#waiting) this.#waiting.push(capture);
     else if (this.#selection.only !== undefined) return;
     else if (!this.#matches(capture)) this.#matched.delete(capture.id);
-    else if (this.#matched.put(capture) === "added" && this.#frozen) this.#newCount += 1;
+    else if (this.#matched.put(capture) === "added") {
+      if (this.#frozen) this.#newCount += 1;
+      else this.#notShown.add(capture);
+    }
     this.#update();
   }
 
@@ -295,6 +306,7 @@ export class RequestView {
       this.#isScheduled = false;
       this.#version += 1;
       for (const notify of this.#listeners) notify();
+      this.#notShown = new WeakSet();
     });
   }
 }

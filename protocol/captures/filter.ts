@@ -7,6 +7,7 @@
  * alternatives, and quotation marks enclose a value with spaces. A term without a field is a text that is searched in the
  * method, the path with the query, the visitor's address and the error.
  */
+import { decodeLetters } from "../../shared/text/percent-encoding.ts";
 import { joinTarget } from "../request-target.ts";
 import type { CaptureSummary } from "../schemas/inspector/captures.ts";
 import { INSPECTOR_PATH_MAX_CHARS } from "../limits.ts";
@@ -68,11 +69,11 @@ const FIELDS = {
   status: parseStatus,
   path: (text: string): Matcher => {
     const matches = parsePattern(text);
-    return ({ path }) => matches(path);
+    return ({ path }) => getForms(path, text).some(matches);
   },
   query: (text: string): Matcher => {
     const matches = parsePattern(text);
-    return ({ query }) => matches(query ?? "");
+    return ({ query }) => getForms(query ?? "", text).some(matches);
   },
   duration: (text: string): Matcher => {
     const isInRange = parseComparison(text, parseMs, "a duration such as >200ms, <=1.5s or >1m");
@@ -157,9 +158,14 @@ function toMatcher({ field, alternatives, isNegated }: Term): Matcher {
 function parseText(text: string): Matcher {
   const wanted = text.toLowerCase();
   return ({ method, path, query, client_ip: ip, error, otherText }) =>
-    [method, joinTarget(path, query), ip, error ?? "", otherText ?? ""].some((part) =>
-      part.toLowerCase().includes(wanted),
+    [method, ...getForms(joinTarget(path, query), text), ip, error ?? "", otherText ?? ""].some(
+      (part) => part.toLowerCase().includes(wanted),
     );
+}
+
+/** A path or query as it was sent and, if the searched text has letters beyond ASCII, also with such letters decoded. */
+function getForms(sent: string, searched: string): string[] {
+  return /[\u0080-\uffff]/.test(searched) ? [sent, decodeLetters(sent)] : [sent];
 }
 
 /** A part of the value; with `*`, which stands for any characters, the whole value. */

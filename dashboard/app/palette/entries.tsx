@@ -9,6 +9,7 @@ import type { IconName } from "../../ui/icon.tsx";
 import { LOCALE } from "../../ui/text/locale.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 import { copyText } from "../../ui/text/clipboard.ts";
+import { formatListedPath } from "../../ui/text/listed-path.ts";
 import { getGrantableRoles } from "../grantable-roles.ts";
 import { useHasRole } from "../roles.ts";
 import { useMe } from "../session-state.ts";
@@ -65,7 +66,7 @@ export function usePaletteGroups(): PaletteGroup[] {
       title: "Recent requests",
       items: requests.map(({ id, method, path, status, timestamp }) => ({
         id: `request ${id}`,
-        title: `${method} ${path}`,
+        title: `${method} ${formatListedPath(path)}`,
         detail: `${status ?? "open"} · ${new Date(timestamp).toLocaleTimeString(LOCALE)}`,
         icon: "requests" as const,
         run: () => void router.navigate({ to: "/requests/$id", params: { id } }),

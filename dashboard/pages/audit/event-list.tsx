@@ -6,8 +6,7 @@ import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.t
 import { useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";
-import { ErrorNotice } from "../../ui/feedback/error-notice.tsx";
-import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Badge, Detail } from "../../ui/section.tsx";
 import { ExactTime, RelativeTime } from "../../ui/time.tsx";
 import { loadEvents, type EventFilter, type EventsRoute } from "./event-filter.ts";
@@ -37,27 +36,34 @@ export function EventList({ path, filter = NO_FILTER }: EventListProps) {
     // The events of the previous filter stay until those of the new one have arrived.
     placeholderData: (previous) => previous,
   });
-  if (events.data === undefined) {
-    if (!events.isError) return <Skeleton lines={8} />;
-    return <ErrorNotice error={events.error} onRetry={() => void events.refetch()} />;
-  }
-  const list = events.data.pages.flat();
-  if (list.length === 0) return <p>No event matches.</p>;
   return (
-    <>
-      <ol className="events" aria-busy={events.isPlaceholderData}>
-        {list.map((event) => (
-          <EventRow key={event.id} event={event} names={names} isPersonal={path === "/me/events"} />
-        ))}
-      </ol>
-      {events.hasNextPage && (
-        <div className="actions">
-          <ActionButton action={() => events.fetchNextPage({ throwOnError: true })}>
-            Show more
-          </ActionButton>
-        </div>
-      )}
-    </>
+    <QueryContent query={events} lines={8}>
+      {({ pages }) =>
+        pages.flat().length === 0 ? (
+          <p>No event matches.</p>
+        ) : (
+          <>
+            <ol className="event-list" aria-busy={events.isPlaceholderData}>
+              {pages.flat().map((event) => (
+                <EventRow
+                  key={event.id}
+                  event={event}
+                  names={names}
+                  isPersonal={path === "/me/events"}
+                />
+              ))}
+            </ol>
+            {events.hasNextPage && (
+              <div className="actions">
+                <ActionButton action={() => events.fetchNextPage({ throwOnError: true })}>
+                  Show more
+                </ActionButton>
+              </div>
+            )}
+          </>
+        )
+      }
+    </QueryContent>
   );
 }
 

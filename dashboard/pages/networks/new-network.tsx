@@ -54,7 +54,7 @@ function AddressesField({ networks }: { networks: readonly PrivateNetwork[] }) {
         spellCheck={false}
         hint="A private IPv4 block, /16 to /30. Choose one that neither the office nor the networks of your devices use."
       />
-      <div className="suggestions" role="group" aria-label="Suggested blocks">
+      <div className="block-suggestions" role="group" aria-label="Suggested blocks">
         {free.map((suggested) => (
           <Button
             key={suggested}

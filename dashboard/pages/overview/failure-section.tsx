@@ -6,6 +6,7 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { load } from "../../api/session.ts";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatMs } from "../../ui/numbers.ts";
+import { formatListedPath } from "../../ui/text/listed-path.ts";
 import { RequestsLink } from "../../inspector/requests-link.tsx";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
@@ -60,7 +61,7 @@ function FailureRow({ request, tunnel }: RowProps) {
       <Badge tone="bad">{status}</Badge>
       <Link to="/requests/$id" params={{ id }} className="request">
         <bdi>
-          {method} {path}
+          {method} {formatListedPath(path)}
         </bdi>
       </Link>
       <Detail>

@@ -32,7 +32,7 @@ export function Page() {
   return (
     <PageFrame
       title={data?.name ?? "Webhook receiver"}
-      about="Webhook receiver"
+      about={data && "Webhook receiver"}
       width="wide"
       actions={
         data &&

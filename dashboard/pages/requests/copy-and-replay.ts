@@ -9,13 +9,16 @@ import { call, load } from "../../api/session.ts";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { copyText } from "../../ui/text/clipboard.ts";
 import { downloadFile } from "../../ui/text/download.ts";
+import { REDACTED } from "./decode/redacted.ts";
 
 /** In a notification. */
 const PATH_SHOWN_CHARS = 100;
 
 export async function copyCurl({ id }: CaptureSummary): Promise<void> {
-  await copyText(load<string>(`/inspector/${id}/curl`));
-  notify("The curl command was copied.");
+  const command = load<string>(`/inspector/${id}/curl`);
+  await copyText(command);
+  const isComplete = !(await command).includes(REDACTED);
+  notify(`The curl command was copied.${isComplete ? "" : ` Replace ${REDACTED} in it.`}`);
 }
 
 /** Loads the request, because the list may have only the beginning of its URL. @param publicUrl of the tunnel. */

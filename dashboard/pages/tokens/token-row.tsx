@@ -20,7 +20,7 @@ export function TokenRow({ token }: { token: Token }) {
   const menu = isValid ? <TokenMenu token={token} /> : <NoMenu />;
   return (
     <Row actions={canChange ? menu : undefined}>
-      <div className="token">
+      <div className="token-row">
         <div>
           <strong>
             <bdi>{name}</bdi>

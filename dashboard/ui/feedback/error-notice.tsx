@@ -7,9 +7,11 @@ import { UpgradeHint } from "./upgrade-hint.tsx";
 export interface ErrorNoticeProps {
   error: unknown;
   onRetry: () => void;
+  /** While it is loaded again. */
+  isRetrying?: boolean;
 }
 
-export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
+export function ErrorNotice({ error, onRetry, isRetrying = false }: ErrorNoticeProps) {
   if (isLoadError(error)) return <LoadErrorNotice />;
   const requestId = error instanceof RequestError ? error.requestId : null;
   // The same request is refused again, until an admin has changed the role.
@@ -27,7 +29,9 @@ export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
       )}
       {!isForbidden && (
         <div className="actions">
-          <Button onClick={onRetry}>Try again</Button>
+          <Button isBusy={isRetrying} onClick={onRetry}>
+            Try again
+          </Button>
         </div>
       )}
     </div>

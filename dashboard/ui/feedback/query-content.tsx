@@ -1,6 +1,6 @@
 /** The content of a query: a skeleton while it loads, an error with a button to try again, or the data. */
 import type { UseQueryResult } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { isNotFound } from "../../api/request.ts";
 import { ErrorNotice } from "./error-notice.tsx";
 
@@ -15,13 +15,20 @@ export interface QueryContentProps<Data> {
 
 export function QueryContent<Data>(props: QueryContentProps<Data>) {
   const { query, lines = 3, missing, children } = props;
+  const error = useLatestError(query);
   // Data that was loaded before stays visible when loading it again fails.
   if (query.data !== undefined) return children(query.data);
-  if (missing !== undefined && isNotFound(query.error)) return missing;
-  if (query.isError) {
-    return <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />;
-  }
-  return <Skeleton lines={lines} />;
+  if (missing !== undefined && isNotFound(error)) return missing;
+  if (error === null) return <Skeleton lines={lines} />;
+  const retry = () => void query.refetch();
+  return <ErrorNotice error={error} onRetry={retry} isRetrying={query.isFetching} />;
+}
+
+/** While a query without data is loaded again, it has no error. The message stays until the outcome is known. */
+function useLatestError({ error, errorUpdateCount }: UseQueryResult<unknown>): Error | null {
+  const [latest, setLatest] = useState(error);
+  if (error !== null && error !== latest) setLatest(error);
+  return errorUpdateCount > 0 ? latest : null;
 }
 
 export function Skeleton({ lines = 3 }: { lines?: number }) {

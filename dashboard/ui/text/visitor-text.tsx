@@ -6,6 +6,8 @@ const INVISIBLE = /([\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2
 export interface VisitorTextProps {
   text: string;
   className?: string;
+  /** By default, that of the first letter. The parts of a path stay in their order from left to right. */
+  dir?: "ltr";
   /** Shown while the pointer is over the text. */
   title?: string;
 }

@@ -77,6 +77,20 @@ describe("a filter", () => {
     expect(parseCaptureFilter(text).matches(CAPTURE)).toBe(false);
   });
 
+  test.each([
+    ["path:/日本", true],
+    ["path:/日本/*", true],
+    ["query:q=שלום", true],
+    ["本/a%2Fb?q=ש", true],
+    ["path:/%E6%97%A5", true],
+    ["-path:/日", false],
+    ["日本/a/b", false],
+  ])("finds letters that were sent percent-encoded: %j", (text, isFound) => {
+    const path = `/${encodeURIComponent("日本")}/a%2Fb`;
+    const query = `q=${encodeURIComponent("שלום")}`;
+    expect(parseCaptureFilter(text).matches({ ...CAPTURE, path, query })).toBe(isFound);
+  });
+
   test("with a range does not match a request without an answer yet", () => {
     const open = { ...CAPTURE, status: null, duration_ms: null };
     expect(parseCaptureFilter("status:>=100").matches(open)).toBe(false);

@@ -20,7 +20,7 @@ export function JsonWebTokenDetails({ text }: { text: string }) {
 
 function Token({ token: { header, claims, times } }: { token: JsonWebToken }) {
   return (
-    <details className="token">
+    <details className="web-token">
       <summary>
         JSON Web Token <span className="hint">decoded, signature not verified</span>
       </summary>

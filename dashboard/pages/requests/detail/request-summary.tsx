@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import type { ErrorCode } from "../../../../protocol/errors.ts";
 import { joinTarget } from "../../../../protocol/request-target.ts";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
+import { decodeLetters } from "../../../../shared/text/percent-encoding.ts";
 import { useTunnel } from "../../../api/tunnels.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Fact, Facts } from "../../../ui/facts.tsx";
@@ -36,7 +37,7 @@ export function RequestSummary({ request, actions }: RequestSummaryProps) {
       <div className="request-line">
         <h2>
           <span className="method">{request.method.slice(0, METHOD_SHOWN_CHARS)}</span>{" "}
-          <LongText text={url} maxChars={URL_SHOWN_CHARS} />
+          <LongText text={decodeLetters(url)} maxChars={URL_SHOWN_CHARS} />
         </h2>
         <CopyButton text={url} label="Copy the URL" kind="quiet" />
       </div>

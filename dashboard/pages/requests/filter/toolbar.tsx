@@ -130,13 +130,15 @@ function Counts({ view, store }: { view: RequestView; store: CaptureStore }) {
 
 function formatListState(view: RequestView, { status }: CaptureStore): string {
   if (status === "loading") return "Loading";
+  if (status === "connecting") return "Connecting";
   if (status === "reconnecting") return "Reconnecting";
   if (view.state === "paused") return "Paused";
-  return view.state === "scrolled" ? "Scrolled away" : "Live";
+  return view.state === "reading" ? "Not following" : "Live";
 }
 
-function formatCounts({ count, newCount, searchedCount: total }: RequestView): string {
+function formatCounts({ count, newCount, searchedCount, hasOlder }: RequestView): string {
   if (newCount > 0) return `${formatCount(newCount)} new`;
-  if (count === total) return `${formatCount(total)} ${total === 1 ? "request" : "requests"}`;
-  return `${formatCount(count)} of ${formatCount(total)}`;
+  const total = `${hasOlder ? "newest " : ""}${formatCount(searchedCount)}`;
+  if (count === searchedCount) return `${total} ${searchedCount === 1 ? "request" : "requests"}`;
+  return `${formatCount(count)} of ${hasOlder ? "the " : ""}${total}`;
 }

@@ -1,5 +1,5 @@
 /** The text of the filter while the user types, with the completion at the caret. */
-import { useEffect, useState, type KeyboardEvent, type RefObject } from "react";
+import { useEffect, useRef, useState, type KeyboardEvent, type RefObject } from "react";
 import { flushSync } from "react-dom";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
@@ -45,10 +45,16 @@ export function useFilterText(
   const [completion, setCompletion] = useState<Completion>();
   const [chosen, setChosen] = useState(-1);
   const [timer, setTimer] = useState<ReturnType<typeof setTimeout>>();
+  /** Filters of this field that are on their way into the URL, while the user may type on. */
+  const applied = useRef<string[]>([]);
   const suggestions = completion?.suggestions ?? [];
 
   // The filter was changed elsewhere: by a button, or by going back in the history.
-  useEffect(() => setText((typed) => (typed.trim() === filter ? typed : filter)), [filter]);
+  useEffect(() => {
+    const index = applied.current.indexOf(filter);
+    applied.current.splice(0, index + 1);
+    if (index < 0) setText((typed) => (typed.trim() === filter ? typed : filter));
+  }, [filter]);
   useEffect(() => () => clearTimeout(timer), [timer]);
 
   function close(): void {
@@ -58,7 +64,10 @@ export function useFilterText(
 
   function apply(next: string): void {
     clearTimeout(timer);
-    if (next.trim() !== filter) onChange(next.trim());
+    const wanted = next.trim();
+    if (wanted === filter) return;
+    applied.current.push(wanted);
+    onChange(wanted);
   }
 
   function complete(): void {
@@ -78,6 +87,8 @@ export function useFilterText(
   function choose(index: number): void {
     const suggestion = suggestions[index];
     if (completion === undefined || suggestion === undefined) return;
+    // What had been typed of the term is no longer the filter.
+    clearTimeout(timer);
     const next = applySuggestion(text, completion.term, suggestion.text);
     // The caret is placed before the next key arrives, which needs the new text in the field.
     flushSync(() => setText(next.filter));

@@ -1,6 +1,14 @@
 /** The requests as a grid. Only visible rows are in the document, so the grid has the focus and knows the active row. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useId, useRef, type FocusEvent, type MouseEvent, type ReactNode } from "react";
+import {
+  useEffect,
+  useId,
+  useRef,
+  type FocusEvent,
+  type MouseEvent,
+  type PointerEvent,
+  type ReactNode,
+} from "react";
 import type { Bookmarks } from "../../../inspector/bookmarks.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { useIsNarrow } from "../../../ui/layout/media-query.ts";
@@ -55,8 +63,13 @@ export function RequestList(props: RequestListProps) {
 
   function handleScroll(): void {
     const { scrollTop } = scroller.current!;
-    if (scrollTop > TOP_PX && view.state === "following") view.freeze("scrolled");
-    if (scrollTop === 0 && view.state === "scrolled") view.follow();
+    if (scrollTop > TOP_PX && view.state === "following") view.freeze("reading");
+    if (scrollTop === 0 && view.state === "reading") view.follow();
+  }
+
+  /** New requests would move the row away before the pointer is released, and while its details are read. */
+  function handlePointerDown({ target }: PointerEvent): void {
+    if (view.state === "following" && findRowId(target as Element) !== null) view.freeze("reading");
   }
 
   function handleClick(event: MouseEvent): void {
@@ -95,6 +108,7 @@ export function RequestList(props: RequestListProps) {
         aria-rowcount={view.count + 1}
         aria-activedescendant={isActiveShown ? `${domId}${activeId}` : undefined}
         tabIndex={0}
+        onPointerDown={handlePointerDown}
         onClick={handleClick}
         onContextMenu={handleContextMenu}
         onFocus={handleFocus}

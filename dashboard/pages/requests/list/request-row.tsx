@@ -3,6 +3,7 @@ import { memo } from "react";
 import { LISTED_QUERY_MAX_CHARS } from "../../../../protocol/limits.ts";
 import { joinTarget } from "../../../../protocol/request-target.ts";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
+import { decodeLetters } from "../../../../shared/text/percent-encoding.ts";
 import { HOUR_MS } from "../../../../shared/time.ts";
 import { formatListedPath } from "../../../ui/text/listed-path.ts";
 import { LOCALE } from "../../../ui/text/locale.ts";
@@ -109,11 +110,12 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
 
 function Target({ capture: { path, query = null } }: { capture: CaptureSummary }) {
   const isCut = query?.length === LISTED_QUERY_MAX_CHARS;
-  const shownPath = formatListedPath(path);
   return (
-    <span className="target" title={joinTarget(shownPath, query) + (isCut ? "…" : "")}>
-      <VisitorText text={shownPath} />
-      {query !== null && <VisitorText className="query" text={`?${query}`} />}
+    <span className="target" title={joinTarget(path, query) + (isCut ? "…" : "")}>
+      <VisitorText text={formatListedPath(path)} dir="ltr" />
+      {query !== null && (
+        <VisitorText className="query" text={`?${decodeLetters(query)}`} dir="ltr" />
+      )}
     </span>
   );
 }

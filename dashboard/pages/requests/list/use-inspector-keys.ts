@@ -39,7 +39,7 @@ export function useInspectorKeys(keys: InspectorKeys): void {
     const row = view.getRow(Math.max(0, Math.min(index, view.count - 1)));
     if (row === undefined) return;
     // New requests would move the active row away.
-    if (view.state === "following") view.freeze("scrolled");
+    if (view.state === "following") view.freeze("reading");
     keys.onActivate(row.id);
     if (isDetailOpen) keys.onOpen(row.id);
   }

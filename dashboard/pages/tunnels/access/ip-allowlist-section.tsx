@@ -69,7 +69,7 @@ export function IpAllowlistSection({ tunnel }: { tunnel: Tunnel }) {
       }
     >
       {cidrs !== null && (
-        <ul className="chips" aria-label="Allowed addresses">
+        <ul className="allowed-visitors" aria-label="Allowed addresses">
           {cidrs.map((cidr) => (
             <li key={cidr}>
               <code>{cidr}</code>

@@ -145,7 +145,7 @@ function AllowedVisitors({ gate }: { gate: TunnelIdentityGate }) {
   ];
   if (entries.length === 0) return <p>Every person who signs in is admitted.</p>;
   return (
-    <ul className="chips" aria-label="Allowed visitors">
+    <ul className="allowed-visitors" aria-label="Allowed visitors">
       {entries.map((entry) => (
         <li key={entry}>
           <code>{entry}</code>

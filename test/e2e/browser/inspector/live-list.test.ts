@@ -7,7 +7,7 @@ import {
   findAccessibilityProblems,
   findOverflow,
 } from "../../../harness/browser/page-checks.ts";
-import { clickButton, getSection, usePages } from "../../../harness/browser/pages.ts";
+import { clickButton, getSection, signIn, usePages } from "../../../harness/browser/pages.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { startInspectedSite, type InspectedSite } from "../../../harness/browser/inspected-site.ts";
 
@@ -69,6 +69,23 @@ test("requests differ by their queries, which are shown and searched, and a filt
   expect(getParameter(page, "filter")).toBeNull();
 });
 
+test("paths in any language are readable, are found as they are typed, and are copied as they were sent", async () => {
+  const sent = `/${encodeURIComponent("日本")}/a%2Fb?q=${encodeURIComponent("שלום")}`;
+  await site.visit(sent, "/other");
+  const page = await pages.openAs(site.email, "/requests");
+  await getRow(page, "/日本/a%2Fb?q=שלום").getByTitle(sent).waitFor();
+  await page.getByLabel("Filter", { exact: true }).fill("path:/日本 שלום");
+  await getRow(page, "/other").waitFor({ state: "detached" });
+  await getRow(page, "/日本").click();
+  const detail = getSection(page, "Details of the request");
+  await detail.getByText("/日本/a%2Fb?q=שלום").waitFor();
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await detail.getByRole("button", { name: "Copy the URL" }).click();
+  await detail.getByText("Copied").waitFor();
+  const copied = await page.evaluate("navigator.clipboard.readText()");
+  expect(copied).toBe(site.tunnel.agent.url.replace(/\/$/, "") + sent);
+});
+
 test("values are completed by the keyboard", async () => {
   await site.visit("/shop/404", "/shop/500");
   const page = await pages.openAs(site.email, "/requests");
@@ -85,17 +102,38 @@ test("values are completed by the keyboard", async () => {
   expect(getParameter(page, "filter")).toBe("status:404");
 });
 
+test("a suggestion that is chosen before the typed text was applied stays in the field", async () => {
+  await site.visit("/shop/404");
+  // In a browser of its own, whose clock other tests do not have.
+  const page = await pages.open("/reset");
+  await page.clock.install();
+  await page.goto(`${pages.origin}/requests`);
+  await signIn(page, site.email);
+  await getRow(page, "/shop/404").first().waitFor();
+  await page.clock.pauseAt(Date.now() + 60_000);
+  const filter = page.getByLabel("Filter", { exact: true });
+  await filter.pressSequentially("st");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.clock.runFor(1_000);
+  expect([await filter.inputValue(), getParameter(page, "filter")]).toEqual(["status:", null]);
+  await page.keyboard.type("404");
+  await page.clock.runFor(1_000);
+  await waitUntil(() => Promise.resolve(getParameter(page, "filter") === "status:404"));
+  expect(await filter.inputValue()).toBe("status:404");
+});
+
 test("while the user reads older requests nothing moves, and new ones are counted", async () => {
   await site.visit(...Array.from({ length: 50 }, (_, number) => `/fill/${number}`));
   const page = await pages.openAs(site.email, "/requests");
   await getRow(page, "/fill/49").waitFor();
   await page.locator(".request-list").evaluate((list) => (list.scrollTop = 640));
-  await page.getByText("Scrolled away").waitFor();
+  await page.getByText("Not following").waitFor();
   const middle = getRow(page, "/fill/25").first();
   const before = await middle.boundingBox();
   await site.visit("/late/1", "/late/2");
   await page.getByRole("button", { name: "2 new" }).waitFor();
-  await page.getByText("Scrolled away · 2 new").waitFor();
+  await page.getByText("Not following · 2 new").waitFor();
   expect(await middle.boundingBox()).toEqual(before);
   await clickButton(page, "2 new");
   await getRow(page, "/late/2").waitFor();

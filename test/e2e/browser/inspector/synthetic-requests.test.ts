@@ -78,23 +78,45 @@ test("of more than 10,000 requests the oldest are dropped, and the page has as m
     await getRows(page).filter({ hasText: newest }).waitFor();
   };
   await sendNumbered(0);
-  await page.getByText("Live · 10,000 requests").waitFor();
+  await page.getByText("Live · newest 10,000 requests").waitFor();
   expect(await getRows(page).count()).toBeLessThan(DOM_ROWS_MAX);
   const heapBefore = await measureHeap(page);
   await sendNumbered(KEPT);
-  await page.getByText("Live · 10,000 requests").waitFor();
+  await page.getByText("Live · newest 10,000 requests").waitFor();
   expect(await getRows(page).count()).toBeLessThan(DOM_ROWS_MAX);
   expect((await measureHeap(page)) - heapBefore).toBeLessThan(2 * MEBIBYTE);
 
   await getFilter(page).fill("status:500 path:/numbered");
-  await page.getByText("Live · 2,000 of 10,000").waitFor();
+  await page.getByText("Live · 2,000 of the newest 10,000").waitFor();
   await page.keyboard.press("Escape");
   await getRows(page).filter({ hasText: "/numbered/19995" }).waitFor();
   await getFilter(page).fill("path:/stored/first");
-  await page.getByText("Live · 0 of 10,000").waitFor();
+  await page.getByText("Live · 0 of the newest 10,000").waitFor();
   expect(await findAccessibilityProblems(page)).toEqual([]);
   await clickButton(page, "None of the newest 10,000 matches. Search older ones");
   await getRows(page).filter({ hasText: "/stored/first" }).waitFor();
+});
+
+test("while requests arrive, a row stays under the pointer that presses it, and stays in view while its details are read", async () => {
+  const { page, send } = await openLivePage();
+  send(buildNumbered(0, BATCH));
+  const row = getRows(page).filter({ hasText: `/numbered/${BATCH - 3}` });
+  await row.waitFor();
+  const before = (await row.boundingBox())!;
+  await page.mouse.move(before.x + before.width / 4, before.y + before.height / 2);
+  await page.mouse.down();
+  send(buildNumbered(BATCH, BATCH));
+  await page.getByRole("button", { name: "500 new" }).waitFor();
+  await page.mouse.up();
+  await page.getByRole("heading", { name: "This request is not stored" }).waitFor();
+  send(buildNumbered(2 * BATCH, BATCH));
+  await page.getByText("Not following · 1,000 new").waitFor();
+  expect((await row.boundingBox())?.y).toBe(before.y);
+  expect(await row.getAttribute("aria-selected")).toBe("true");
+  await clickButton(page, "1,000 new");
+  await getRows(page)
+    .filter({ hasText: `/numbered/${3 * BATCH - 1}` })
+    .waitFor();
 });
 
 test("an open stream shows how much it has transferred at least, until it ends", async () => {

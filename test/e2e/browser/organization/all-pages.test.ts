@@ -101,6 +101,9 @@ test("with forced colors, the current page and a chosen button can be told from 
   expect([current, await readStyle(navigation, "borderInlineStartWidth")]).toEqual(["4px", "0px"]);
   const chosen = await readStyle("button[aria-pressed=true]", "backgroundColor");
   expect(chosen).not.toBe(await readStyle("button[aria-pressed=false]", "backgroundColor"));
+  await page.goto(`${pages.origin}/`);
+  await page.locator(".notice").first().waitFor();
+  expect(await readStyle(".notice", "borderTopWidth")).toBe("1px");
 });
 
 test("axe finds nothing in the list of keys, a menu and the narrow navigation", async () => {

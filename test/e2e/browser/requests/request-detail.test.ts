@@ -40,7 +40,7 @@ test("headers are filtered and copied, cookies and queries are split, and secret
   await page.getByRole("button", { name: "Copied", exact: true }).waitFor();
   expect(await page.evaluate("navigator.clipboard.readText()")).toBe("value-3");
   await clickButton(page, "Copy as curl");
-  await page.getByText("The curl command was copied.").waitFor();
+  await page.getByText("The curl command was copied. Replace [redacted] in it.").waitFor();
   expect(await page.evaluate("navigator.clipboard.readText()")).toContain(
     "--header 'x-3: value-3'",
   );

@@ -1,6 +1,9 @@
 /** The store of captured requests: when it reads the list again. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { CaptureStore } from "../../../../dashboard/inspector/capture-store.ts";
+import {
+  CaptureStore,
+  type CaptureWatchEvents,
+} from "../../../../dashboard/inspector/capture-store.ts";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 
 const PAUSE_MS = 3_000;
@@ -27,7 +30,27 @@ test("a list that can't be read is read again after a pause, until it can be rea
   list.mockResolvedValue([]);
   await vi.advanceTimersByTimeAsync(10 * PAUSE_MS);
   expect(list).toHaveBeenCalledTimes(3);
-  expect([store.error, store.status]).toEqual([undefined, "reconnecting"]);
+  expect([store.error, store.status]).toEqual([undefined, "connecting"]);
+  stop();
+});
+
+test("the first connection is no reconnection", async () => {
+  list.mockResolvedValue([]);
+  let events: CaptureWatchEvents | undefined;
+  const watch = (given: CaptureWatchEvents) => {
+    events = given;
+    return () => {};
+  };
+  const store = new CaptureStore({ list, watch });
+  const stop = store.listen(listener);
+  const statuses = [store.status];
+  await vi.advanceTimersByTimeAsync(0);
+  statuses.push(store.status);
+  events!.onOpen();
+  statuses.push(store.status);
+  events!.onClose();
+  statuses.push(store.status);
+  expect(statuses).toEqual(["loading", "connecting", "live", "reconnecting"]);
   stop();
 });
 

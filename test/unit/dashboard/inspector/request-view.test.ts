@@ -21,7 +21,11 @@ interface StartedView {
 const clock = { nowMs: 0 };
 
 /** A view of a store without a connection. @param older what the server has before the requests of the store. */
-function startView(stored: CaptureSummary[], older: CaptureSummary[] = []): StartedView {
+function startView(
+  stored: CaptureSummary[],
+  older: CaptureSummary[] = [],
+  schedule = (update: () => void): unknown => update(),
+): StartedView {
   const newest = new CaptureList();
   for (const capture of stored) newest.put(capture);
   let listener: CaptureListener | undefined;
@@ -37,7 +41,7 @@ function startView(stored: CaptureSummary[], older: CaptureSummary[] = []): Star
     store,
     list: ({ after = "" }) =>
       Promise.resolve(older.filter(({ id }) => id < after).slice(0, PAGE_ROWS)),
-    schedule: (update) => update(),
+    schedule,
     now: () => clock.nowMs,
   });
   view.connect();
@@ -89,7 +93,7 @@ test("while the view does not follow, new requests are only counted and states s
     buildCaptureSummary(1, { state: "open", status: null }),
     buildCaptureSummary(2),
   ]);
-  view.freeze("scrolled");
+  view.freeze("reading");
   receive(...build(3, 7), buildCaptureSummary(1, { state: "complete", status: 201 }));
   expect(getPaths(view)).toEqual(["/2", "/1"]);
   expect(view.getRow(1)?.status).toBe(201);
@@ -99,10 +103,23 @@ test("while the view does not follow, new requests are only counted and states s
   expect(view.newCount).toBe(0);
 });
 
+test("a view that stops following shows the rows that it showed, without those that arrived since the last frame", () => {
+  const frames: (() => void)[] = [];
+  const { view, receive } = startView(build(1, 3), [], (update) => frames.push(update));
+  const showFrame = () => frames.splice(0).forEach((update) => update());
+  receive(buildCaptureSummary(4));
+  showFrame();
+  receive(buildCaptureSummary(5), buildCaptureSummary(6));
+  view.freeze("reading");
+  expect([getPaths(view), view.newCount]).toEqual([["/4", "/3", "/2", "/1"], 2]);
+  view.follow();
+  expect(view.count).toBe(6);
+});
+
 test("a paused view stays as it is while the store drops old requests", () => {
   const { view, receive, trim } = startView(build(1, 5));
   view.freeze("paused");
-  view.freeze("scrolled");
+  view.freeze("reading");
   expect(view.state).toBe("paused");
   receive(...build(6, 12));
   trim(5);
