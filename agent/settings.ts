@@ -8,9 +8,9 @@ import { homedir } from "node:os";
 import { join, posix, win32 } from "node:path";
 import { z } from "zod";
 import { explainError } from "./error-message.ts";
-import { withFileLock } from "./file-lock.ts";
+import { withFileLock } from "./disk/file-lock.ts";
 import { UsageError } from "./options.ts";
-import { readPrivateFile, writePrivateFile } from "./private-file.ts";
+import { readPrivateFile, writePrivateFile } from "./disk/private-file.ts";
 import { DEFAULT_SERVER, InputError, MissingTokenError, SettingsError } from "./settings-error.ts";
 
 /**

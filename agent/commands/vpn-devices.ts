@@ -14,7 +14,7 @@ import {
   UsageError,
   type OptionValues,
 } from "../options.ts";
-import { requireNewFile, writeNewFile } from "../new-file.ts";
+import { requireNewFile, writeNewFile } from "../disk/new-file.ts";
 import { findServerAccess } from "../server-access.ts";
 import { SettingsError } from "../settings-error.ts";
 import { RejectionError } from "../rejection-error.ts";

@@ -8,7 +8,7 @@ import { SettingsError } from "../settings-error.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
-import { readPrivateFile } from "../private-file.ts";
+import { readPrivateFile } from "../disk/private-file.ts";
 import { NetworkStateDir } from "../vpn/server/network-state-dir.ts";
 import { VpnSession } from "../vpn/session.ts";
 import { retryWhileUnreachable } from "../vpn/retry-while-unreachable.ts";

@@ -3,7 +3,7 @@ import { readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { explainError } from "../error-message.ts";
-import { fileExists } from "../file-exists.ts";
+import { fileExists } from "../disk/file-exists.ts";
 import { UsageError } from "../options.ts";
 import { getErrorCode } from "../../shared/error-message.ts";
 

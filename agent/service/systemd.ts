@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { fileExists } from "../file-exists.ts";
+import { fileExists } from "../disk/file-exists.ts";
 import { SettingsError } from "../settings-error.ts";
 import type { Machine } from "./machine.ts";
 import { findServiceUser, type ServiceScope, type ServiceUser } from "./service-user.ts";

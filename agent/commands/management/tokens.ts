@@ -4,7 +4,7 @@ import { requireAccessToken } from "../../management/credential.ts";
 import { findToken, isTokenValid } from "../../management/find-token.ts";
 import type { ManagementApi } from "../../management/management-api.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
-import { requireNewFile, writeNewFile } from "../../new-file.ts";
+import { requireNewFile, writeNewFile } from "../../disk/new-file.ts";
 import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { describeToken, formatTokenRow, createTokenTable } from "../../output/management/tokens.ts";

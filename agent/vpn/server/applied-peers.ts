@@ -5,7 +5,7 @@
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { writePrivateFile } from "../../private-file.ts";
+import { writePrivateFile } from "../../disk/private-file.ts";
 import { readJson } from "./network-state-dir.ts";
 
 const File = z.object({ publicKeys: z.array(z.string()) });

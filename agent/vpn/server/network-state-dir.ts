@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { readPrivateFile, writePrivateFile } from "../../private-file.ts";
+import { readPrivateFile, writePrivateFile } from "../../disk/private-file.ts";
 import { getSettingsDirectory } from "../../settings.ts";
 import { SettingsError } from "../../settings-error.ts";
 import { derivePublicKey, generatePrivateKey, parseKey } from "../wireguard/keys.ts";

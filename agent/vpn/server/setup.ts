@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { parseCidr } from "../../../shared/cidr.ts";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
-import { readPrivateFile, writePrivateFile } from "../../private-file.ts";
+import { readPrivateFile, writePrivateFile } from "../../disk/private-file.ts";
 import { SettingsError } from "../../settings-error.ts";
 import type { NetworkApi } from "../network-api.ts";
 import { NetworkStateDir, type NetworkState, type ServerKeys } from "./network-state-dir.ts";

@@ -1,7 +1,7 @@
 /** Files with secrets: only their owner can read them. */
 import { chmod, readFile, rename, stat, writeFile } from "node:fs/promises";
-import { getErrorCode } from "../shared/error-message.ts";
-import { SettingsError } from "./settings-error.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
+import { SettingsError } from "../settings-error.ts";
 
 /** Writes or replaces the file atomically. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { InputError } from "./settings-error.ts";
+import { InputError } from "../settings-error.ts";
 
 /**
  * Called before there is a secret that could then not be written.
