@@ -13,9 +13,18 @@ export async function createPrivateDirectory(path: string): Promise<void> {
 
 /** Where the kernel creates no directories, as in /proc, `mkdir` with `recursive` of Node.js never ends. */
 async function createDirectory(path: string): Promise<void> {
-  if ((await stat(path).catch(() => undefined))?.isDirectory()) return;
+  if (await isDirectory(path)) return;
   if (dirname(path) !== path) await createDirectory(dirname(path));
-  await mkdir(path, { mode: 0o700 });
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    // Another call, or another process, may have created it in the meantime.
+    if (!(await isDirectory(path))) throw error;
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isDirectory() ?? false;
 }
 
 /** A reader gets the old content or the new, even after a crash. Other users can read neither. */
