@@ -16,7 +16,7 @@ import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 let stack: TcpStack;
 beforeAll(async () => {
-  stack = await startTcpStack({ address: "127.0.0.1", ports: 4 });
+  stack = await startTcpStack({ address: "127.0.0.1", ports: 8 });
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
