@@ -1,10 +1,13 @@
 /** Keeps processes from changing a file at the same time. */
-import { open, rm } from "node:fs/promises";
+import { open, rm, stat } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
+import { getErrorCode } from "../../shared/error-message.ts";
 
-/** A change takes milliseconds: a lock that is older was left behind by a process that was killed. */
+/** A change takes milliseconds: a lock that stays for longer was left behind by a process that was killed. */
 const LOCK_MAX_MS = 2_000;
 const RETRY_MS = 20;
+/** Windows reports EPERM while a file is being deleted. */
+const TAKEN_CODES = new Set(["EEXIST", "EPERM"]);
 
 /** @param path of the file; that of its lock ends with `.lock`. */
 export async function withFileLock<Result>(
@@ -12,8 +15,7 @@ export async function withFileLock<Result>(
   change: () => Promise<Result>,
 ): Promise<Result> {
   const lock = `${path}.lock`;
-  const endsAtMs = performance.now() + LOCK_MAX_MS;
-  while (!(await createFile(lock)) && performance.now() < endsAtMs) await delay(RETRY_MS);
+  await acquire(lock);
   try {
     return await change();
   } finally {
@@ -21,14 +23,42 @@ export async function withFileLock<Result>(
   }
 }
 
-/** @returns false when it exists. Windows reports EPERM while it is being deleted. */
-async function createFile(path: string): Promise<boolean> {
+/**
+ * Waits while other processes have the lock one after another, and removes one that does not change. Its age would not do: the
+ * clock of a network file system may be another one.
+ */
+async function acquire(lock: string): Promise<void> {
+  let watched: string | undefined;
+  let endsAtMs = 0;
+  for (;;) {
+    const error = await tryToCreate(lock);
+    if (error === null) return;
+    const found = await identify(lock);
+    if (found !== watched) {
+      watched = found;
+      endsAtMs = performance.now() + LOCK_MAX_MS;
+    } else if (performance.now() >= endsAtMs) {
+      // There is no lock: this user may not create one.
+      if (found === "") throw error;
+      await rm(lock, { force: true });
+    }
+    await delay(RETRY_MS);
+  }
+}
+
+/** @returns null when the file was created, and the error when it may exist. @throws every other error. */
+async function tryToCreate(path: string): Promise<Error | null> {
   try {
     await (await open(path, "wx")).close();
-    return true;
+    return null;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST" || code === "EPERM") return false;
+    if (error instanceof Error && TAKEN_CODES.has(getErrorCode(error) ?? "")) return error;
     throw error;
   }
+}
+
+/** @returns a text that differs for each file that is created at the path; empty while there is none. */
+async function identify(path: string): Promise<string> {
+  const found = await stat(path).catch(() => null);
+  return found === null ? "" : `${found.ino} ${found.mtimeMs}`;
 }

@@ -1,6 +1,7 @@
 /** The cache of the API's responses. */
 import { QueryClient, type Query } from "@tanstack/react-query";
 import { isTemporaryError } from "../api/request.ts";
+import { isReloadDue } from "./reload-due.ts";
 
 const RETRIES_MAX = 3;
 const RELOAD_INTERVAL_MS = 5_000;
@@ -14,16 +15,15 @@ export const queryClient = new QueryClient({
   },
 });
 
-/** Loads the data of the page that could not be loaded again, until the server answers. Call it once. */
+/** Loads the data of the page that could not be loaded again, until the server returns it. Call it once. */
 export function reloadAfterFailures(): void {
   setInterval(() => {
     if (document.visibilityState === "hidden") return;
-    void queryClient.refetchQueries({ type: "active", predicate: hasFailed });
+    void queryClient.refetchQueries({
+      type: "active",
+      predicate: ({ state }) => isReloadDue(state, Date.now()),
+    });
   }, RELOAD_INTERVAL_MS);
-}
-
-function hasFailed({ state: { fetchStatus, error } }: Query): boolean {
-  return fetchStatus === "idle" && isTemporaryError(error);
 }
 
 /** Whether the page shows data that it could not load again, because the server does not answer. */

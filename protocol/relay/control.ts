@@ -5,6 +5,7 @@
  * (protocol/wire/close-codes.ts). docs/protocols/relay-protocol.md describes the whole protocol.
  */
 import { z } from "zod";
+import { FLOWS_PER_PORT_MAX } from "./limits.ts";
 
 /** A remote WireGuard peer as the relay sees it. */
 const Flow = z.object({
@@ -61,7 +62,11 @@ export const AgentToRelayMessage = z.discriminatedUnion("type", [
   /** The next ticket, for the same port. */
   z.object({ type: z.literal("ticket"), ticket: z.string().max(8_192) }),
   /** After a welcome: flows of an earlier association that still have a local socket. */
-  z.object({ type: z.literal("resume"), association: z.int(), flows: z.array(Flow).max(4_096) }),
+  z.object({
+    type: z.literal("resume"),
+    association: z.int(),
+    flows: z.array(Flow).max(FLOWS_PER_PORT_MAX),
+  }),
   /** The public key of a flow's device, when the agent knows it. */
   z.object({ type: z.literal("device"), flow: z.int(), publicKey: z.string().max(44) }),
   /** The agent's measurements, every `RELAY_STATUS_INTERVAL_MS` while they change. */

@@ -115,18 +115,15 @@ function isNavigation(request: Request): boolean {
   );
 }
 
-/**
- * `asAnother`: with another account than the one of the provider's current session.
- * @returns the address that begins a sign-in, and the cookie of the browser that may finish it.
- */
 interface SignInStart {
   tunnelId: string;
   /** Where the visitor returns to. */
   target: string;
-  /** Whether the service asks for an account even where the visitor is signed in. */
+  /** Whether with another account than the one of the provider's current session. */
   asAnother?: boolean;
 }
 
+/** @returns the address that begins a sign-in, and the cookie of the browser that may finish it. */
 async function beginSignIn(
   request: Request,
   config: Config,

@@ -3,10 +3,8 @@
 /** Per statement, in which PostgreSQL accepts 65,535 values. */
 const INSERT_MAX_ROWS = 1_000;
 
-/** Splits the rows, in order, into groups that fit into one INSERT. */
-export function splitIntoChunks<Row>(rows: Row[]): Row[][] {
-  const count = Math.ceil(rows.length / INSERT_MAX_ROWS);
-  return Array.from({ length: count }, (_, at) =>
-    rows.slice(at * INSERT_MAX_ROWS, (at + 1) * INSERT_MAX_ROWS),
-  );
+/** Splits the rows, in order, into groups. @param maxRows of a group: by default as many as fit into one INSERT. */
+export function splitIntoChunks<Row>(rows: Row[], maxRows = INSERT_MAX_ROWS): Row[][] {
+  const count = Math.ceil(rows.length / maxRows);
+  return Array.from({ length: count }, (_, at) => rows.slice(at * maxRows, (at + 1) * maxRows));
 }

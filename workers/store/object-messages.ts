@@ -10,6 +10,7 @@ import type { Maintenance } from "../../durable-objects/tunnel/proxy/access-poli
 import type { ShardCount } from "../../durable-objects/tunnel/shards/shards.ts";
 import type { Revocation } from "../../protocol/relay/link.ts";
 import type { VersionedCaptureSettings } from "../../protocol/schemas/inspector/captures.ts";
+import { inParallel } from "../../shared/in-parallel.ts";
 import type { Env } from "../env.ts";
 import {
   directoryObject,
@@ -18,6 +19,9 @@ import {
   relayObject,
   tunnelObject,
 } from "../objects.ts";
+
+/** Of one message. Many messages are delivered at the same time. */
+const CALLS_AT_ONCE = 10;
 
 type ToTunnel<Payload = unknown> = { tunnelId: string } & Payload;
 
@@ -62,7 +66,9 @@ export const OBJECT_MESSAGES = {
   token_revoked: (env: Env, { tokenNonce, tunnelIds }: TokenTunnels) =>
     Promise.all(tunnelIds.map(async (id) => tunnelObject(env, id).revokeToken(tokenNonce))),
   clients_revoked: (env: Env, { tokenNonces, tunnelIds }: TokenClients) =>
-    Promise.all(tunnelIds.map(async (id) => tunnelObject(env, id).disconnectClients(tokenNonces))),
+    inParallel(CALLS_AT_ONCE, tunnelIds, (id) =>
+      tunnelObject(env, id).disconnectClients(tokenNonces),
+    ),
   async receiver_settings(
     env: Env,
     { receiverId, settings }: { receiverId: string; settings: ReceiverSettings },

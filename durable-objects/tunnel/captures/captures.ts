@@ -167,11 +167,11 @@ export class Captures implements RecordingObserver {
   async findDetails(ids: string[]): Promise<(CaptureDetail | null)[]> {
     const tunnelId = this.#deps.tunnelId();
     if (tunnelId === undefined) return ids.map(() => null);
-    const lookup = new CaptureLookup(this.#kv);
+    const lookup = new CaptureLookup(this.#kv, this.#records.queue);
     return readDetails(ids, lookup, (id) => this.find(id, lookup), tunnelId);
   }
 
-  find(id: string, lookup = new CaptureLookup(this.#kv)): Capture | undefined {
+  find(id: string, lookup = new CaptureLookup(this.#kv, this.#records.queue)): Capture | undefined {
     this.#writeAll();
     const recording = this.#longLived.get(id);
     if (!recording && getCaptureTimeMs(id) < this.#retainedSinceMs) return undefined;

@@ -21,6 +21,7 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
+import { findTcpPort } from "../../../protocol/local-server.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import {
   answerClose,
@@ -213,7 +214,8 @@ export class Clients {
     reports.countConnection();
     const peer: StreamPeer = { address: attachment.address, port: 0 };
     link.send((writer) => writer.writeJson(FRAME.connect, 0, stream.id, peer));
-    output.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, buildWelcome(attachment)));
+    const welcome = buildWelcome(attachment, link.attachment.hello.local);
+    output.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, welcome));
   }
 
   #streamDeps(
@@ -322,12 +324,16 @@ function close(
   closeQuietly(socket, CLOSE[name], formatCloseReason(name, explanation, subcode));
 }
 
-function buildWelcome({ tunnelId, localPort, window }: ClientAttachment): ClientWelcome {
+/** @param local the local server, as the agent describes it. */
+function buildWelcome(
+  { tunnelId, localPort, window }: ClientAttachment,
+  local: string | undefined,
+): ClientWelcome {
   return {
     protocol: PROTOCOL_VERSION,
     server: SERVICE_VERSION,
     tunnelId,
-    localPort,
+    localPort: findTcpPort(localPort, local),
     streamWindow: window,
     heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
     heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,

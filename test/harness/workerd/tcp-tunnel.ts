@@ -24,7 +24,7 @@ import { FRAME_DATA_MAX_BYTES, WIRE_MESSAGE_MAX_BYTES } from "../../../protocol/
 import { LiveRelay } from "./live-relay.ts";
 import { HELLO, LiveTunnel, RefusedError, TestAgent } from "./live-tunnel.ts";
 
-const TCP_HELLO: Hello = { ...HELLO, capabilities: [TCP_CAPABILITY] };
+export const TCP_HELLO: Hello = { ...HELLO, capabilities: [TCP_CAPABILITY] };
 
 export class TcpTunnel extends LiveTunnel {
   readonly relay = new LiveRelay();

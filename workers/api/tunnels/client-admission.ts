@@ -2,7 +2,6 @@
  * Admits a client of `underpass connect` to a TCP tunnel. Like an agent's admission it runs in a request of its own
  * (`InternalApi.admitClient`), because everything that a request references lives as long as the client's connection.
  */
-import { findLocalPort } from "../../../protocol/local-server.ts";
 import { isAllowedLabel } from "../../../protocol/names.ts";
 import { createDatabase } from "../../jobs/outbox.ts";
 import { getConfig } from "../../config/config.ts";
@@ -27,9 +26,7 @@ export async function admitClient(
 ): Promise<ClientVerdict> {
   try {
     const token = await verifyToken(getConfig(env), bearer);
-    const target = await findTarget(env, token, tunnel);
-    const tunnelId = target.id;
-    const localPort = findLocalPort(target) ?? undefined;
+    const { id: tunnelId, localPort } = await findTarget(env, token, tunnel);
     const tokenExpiresAtMs = token.expiresAtSeconds * 1000;
     const tokenNonce = toHex(token.nonce);
     const admission = { tunnelId, localPort, address, tokenNonce, tokenExpiresAtMs };

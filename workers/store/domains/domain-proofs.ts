@@ -2,8 +2,8 @@
  * Repeated checks of verified domains. A domain that changes hands must not stay with the organization that once proved
  * it, so that its record has to remain in the DNS.
  */
-import { PROOF_MISSING_MAX_MS } from "../../../protocol/limits.ts";
 import { and, eq, inArray, isNotNull, lte, sql } from "drizzle-orm";
+import { PROOF_MISSING_MAX_MS } from "../../../protocol/limits.ts";
 import { PROOF_CHECK_BATCH_ROWS, PROOF_CHECK_INTERVAL_MS } from "../../limits.ts";
 import { serviceActor } from "../audit.ts";
 import { fromNow } from "../clock.ts";

@@ -68,7 +68,6 @@ export async function findServedTunnel(
 export interface StreamTarget {
   id: string;
   localPort: number;
-  lastSeenAt: Date | null;
   subdomain: string;
   projectSlug: string;
 }
@@ -115,7 +114,6 @@ async function findTcpTunnel(
     .select({
       id: tunnels.id,
       localPort: tunnels.localPort,
-      lastSeenAt: tunnels.lastSeenAt,
       subdomain: tunnels.subdomain,
       projectSlug: projects.slug,
       protocol: tunnels.protocol,

@@ -1,5 +1,5 @@
 /** The text of the filter while the user types, with the completion at the caret. */
-import { useEffect, useRef, useState, type KeyboardEvent, type RefObject } from "react";
+import { useEffect, useState, type KeyboardEvent, type RefObject } from "react";
 import { flushSync } from "react-dom";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
@@ -8,6 +8,7 @@ import {
   type Completion,
   type Suggestion,
 } from "../../../inspector/filter-completion.ts";
+import { SentFilters } from "../../../inspector/sent-filters.ts";
 
 /** How long the user must pause before the filter is applied. */
 const TYPING_PAUSE_MS = 250;
@@ -45,16 +46,13 @@ export function useFilterText(
   const [completion, setCompletion] = useState<Completion>();
   const [chosen, setChosen] = useState(-1);
   const [timer, setTimer] = useState<ReturnType<typeof setTimeout>>();
-  /** Filters of this field that are on their way into the URL, while the user may type on. */
-  const applied = useRef<string[]>([]);
+  const [sent] = useState(() => new SentFilters());
   const suggestions = completion?.suggestions ?? [];
 
   // The filter was changed elsewhere: by a button, or by going back in the history.
   useEffect(() => {
-    const index = applied.current.indexOf(filter);
-    applied.current.splice(0, index + 1);
-    if (index < 0) setText((typed) => (typed.trim() === filter ? typed : filter));
-  }, [filter]);
+    if (!sent.receive(filter)) setText((typed) => (typed.trim() === filter ? typed : filter));
+  }, [filter, sent]);
   useEffect(() => () => clearTimeout(timer), [timer]);
 
   function close(): void {
@@ -65,9 +63,7 @@ export function useFilterText(
   function apply(next: string): void {
     clearTimeout(timer);
     const wanted = next.trim();
-    if (wanted === filter) return;
-    applied.current.push(wanted);
-    onChange(wanted);
+    if (sent.send(wanted, filter)) onChange(wanted);
   }
 
   function complete(): void {

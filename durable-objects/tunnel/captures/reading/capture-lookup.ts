@@ -19,7 +19,7 @@ import {
   type StoredDetail,
   type StreamEntry,
 } from "../record.ts";
-import { ReadPace } from "./read-pace.ts";
+import { ReadPace, type ReadQueue } from "./read-pace.ts";
 
 /** Captures in one answer, unless one alone is larger: a call of an object can return 32 MiB. */
 const DETAILS_MAX_BYTES = 512 * 1024;
@@ -30,11 +30,12 @@ const PAGES_REMEMBERED = 4;
 type Storage = Pick<SyncKvStorage, "get" | "list">;
 
 export class CaptureLookup {
-  readonly pace = new ReadPace();
+  readonly pace: ReadPace;
   readonly #kv: Storage;
   #lastPages: ParsedPage[] = [];
 
-  constructor(kv: Storage) {
+  constructor(kv: Storage, queue: ReadQueue) {
+    this.pace = new ReadPace(queue);
     this.#kv = kv;
   }
 

@@ -7,14 +7,14 @@ const READ_SLICE_BYTES = 512 * 1024;
 const VALUE_BYTES = 1_024;
 /** The time from one slice to the next, of all reads together: about half of it is left to visitors. */
 export const SLICE_INTERVAL_MS = 10;
-/** A read waits no longer for its turn, however many others there are. */
+/** An object waits no longer for its turn, however many others there are. */
 export const TURN_WAIT_MAX_MS = 10_000;
 
-/** The reads of an isolate take turns: a member may begin very many at the same time. */
+/** The objects of an isolate whose captures are read take turns. */
 export class ReadTurns {
   #nextAtMs = 0;
 
-  /** @returns how long a read waits until its next slice, in milliseconds. */
+  /** @returns how long an object waits until its next slice, in milliseconds. */
   take(nowMs: number): number {
     const waitMs = Math.min(Math.max(0, this.#nextAtMs - nowMs), TURN_WAIT_MAX_MS);
     this.#nextAtMs = nowMs + waitMs + SLICE_INTERVAL_MS;
@@ -22,10 +22,31 @@ export class ReadTurns {
   }
 }
 
-const turns = new ReadTurns();
+const isolateTurns = new ReadTurns();
+
+/** The reads of one object. They share its turns: a member may begin very many, which must not delay those of others. */
+export class ReadQueue {
+  readonly #turns: ReadTurns;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(turns = isolateTurns) {
+    this.#turns = turns;
+  }
+
+  /** Resolves when the next slice may be read, for one caller after another. */
+  waitForTurn(): Promise<void> {
+    this.#last = this.#last.then(() => scheduler.wait(this.#turns.take(Date.now())));
+    return this.#last;
+  }
+}
 
 export class ReadPace {
+  readonly #queue: ReadQueue;
   #bytes = 0;
+
+  constructor(queue: ReadQueue) {
+    this.#queue = queue;
+  }
 
   /** Called with the size of each stored value that was read. */
   add(bytes: number): void {
@@ -41,6 +62,6 @@ export class ReadPace {
     if (!this.isSliceComplete) return;
     edgeGarbageCollection.countRead(this.#bytes);
     this.#bytes = 0;
-    await scheduler.wait(turns.take(Date.now()));
+    await this.#queue.waitForTurn();
   }
 }

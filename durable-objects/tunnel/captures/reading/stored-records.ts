@@ -5,7 +5,7 @@ import { estimateRowSize, getDetailsSize, getPageSize, parseRecords, type Page }
 import type { CaptureStore } from "../capture-store.ts";
 import type { CaptureRecord, HeadLines, LongLivedRow } from "../record.ts";
 import { mergeNewestFirst, type UnreadPage } from "./merge.ts";
-import { ReadPace } from "./read-pace.ts";
+import { ReadPace, ReadQueue } from "./read-pace.ts";
 
 /** The newest page, and the one before, which may overlap it: most lists need no more. */
 const FIRST_BATCH_PAGES = 2;
@@ -21,6 +21,8 @@ type Storage = Pick<SyncKvStorage, "get" | "list">;
 type StoredKinds = Pick<CaptureStore, "hasPages" | "hasLongLived">;
 
 export class StoredRecords {
+  /** For every read of this object. */
+  readonly queue = new ReadQueue();
   readonly #kv: Storage;
   readonly #store: StoredKinds;
 
@@ -35,7 +37,7 @@ export class StoredRecords {
     // A page whose newest record is later may contain earlier ones.
     const pagesEnd =
       before === END ? END : toCaptureIdPrefix(getCaptureTimeMs(before) + PAGE_SPAN_MS + 1);
-    const pace = new ReadPace();
+    const pace = new ReadPace(this.queue);
     const sources: AsyncGenerator<UnreadPage, void>[] = [];
     if (this.#store.hasPages) sources.push(toUnreadPages(this.#listPages(start, pagesEnd, pace)));
     if (this.#store.hasLongLived) sources.push(toPagesOfOne(this.#listRows(start, before, pace)));
@@ -47,7 +49,7 @@ export class StoredRecords {
 
   /** The headers of requests: of all that are at least as new as one of them. */
   async *listRequestLines(fromId: string): AsyncGenerator<[id: string, lines: string[]], void> {
-    const pace = new ReadPace();
+    const pace = new ReadPace(this.queue);
     for await (const [key, page] of this.#listPages(fromId, END, pace)) {
       const details = readPageDetails(this.#kv, key, page);
       if (!details) continue;

@@ -6,6 +6,7 @@ import {
   removeCredential,
   saveCredential,
 } from "../../../../agent/settings.ts";
+import { rmSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createTemporaryDir } from "../../../harness/directories.ts";
@@ -20,7 +21,10 @@ beforeEach(async () => {
   const home = await createTemporaryDir();
   await mkdir(join(home, "underpass"));
   vi.stubEnv("XDG_CONFIG_HOME", home);
-  return () => vi.unstubAllEnvs();
+  return () => {
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+  };
 });
 
 test("after a logout it is the server of the login before, in the order of the latest logins", async () => {
@@ -58,4 +62,19 @@ test("a lock that a killed process has left does not keep a login from being sav
   await writeFile(`${getCredentialsPath()}.lock`, "");
   await saveCredential(first, Buffer.from("token"), "laptop");
   expect((await removeCredential(first)).label).toBe("laptop");
+});
+
+test("a login waits while others have the lock one after another, however long that takes", async () => {
+  const lock = `${getCredentialsPath()}.lock`;
+  writeFileSync(lock, "");
+  let otherLogins = 0;
+  let nowMs = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => {
+    rmSync(lock);
+    otherLogins += 1;
+    if (otherLogins < 5) writeFileSync(lock, "");
+    return (nowMs += 10_000);
+  });
+  await saveCredential(first, Buffer.from("token"), "laptop");
+  expect(otherLogins).toBe(5);
 });

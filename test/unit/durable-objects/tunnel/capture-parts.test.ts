@@ -26,6 +26,7 @@ import {
   type CapturedBody,
 } from "../../../../durable-objects/tunnel/captures/record.ts";
 import { CaptureLookup } from "../../../../durable-objects/tunnel/captures/reading/capture-lookup.ts";
+import { ReadQueue } from "../../../../durable-objects/tunnel/captures/reading/read-pace.ts";
 import { Recording } from "../../../../durable-objects/tunnel/captures/recording.ts";
 import { buildReplay } from "../../../../durable-objects/tunnel/captures/replay.ts";
 import { fillGaps } from "../../../../durable-objects/tunnel/shards/merge-captures.ts";
@@ -161,7 +162,7 @@ test("captures of overlapping pages are read together with one read of each page
     [...stored].filter(([key]) => key >= start && key < end).sort(),
   );
   const kv = { get: (key: string) => stored.get(key), list } as unknown as SyncKvStorage;
-  const lookup = new CaptureLookup(kv);
+  const lookup = new CaptureLookup(kv, new ReadQueue());
   expect(ids.toReversed().map((id) => lookup.find(id)?.record.id)).toEqual(ids.toReversed());
   expect(lookup.find(`${toCaptureIdPrefix(50)}7001`)).toBeUndefined();
   expect(list).toHaveBeenCalledTimes(3);

@@ -17,6 +17,7 @@ import {
   nextCredit,
   receive,
   sendData,
+  TCP_HELLO,
   TcpTunnel,
 } from "../../../harness/workerd/tcp-tunnel.ts";
 
@@ -52,6 +53,18 @@ describe("a client's connection", () => {
     expect(await agent.next(FRAME.data)).toMatchObject({ stream, flags: 0 });
     sendData(agent, stream, "down");
     expect(await client.nextData()).toEqual({ text: "down", isLast: false });
+  });
+
+  test.each([
+    ["localhost:80", 80, 80],
+    ["unix:/run/db.sock", 80, undefined],
+    [undefined, 80, undefined],
+    [undefined, 5432, 5432],
+  ])("to the local server %s with port %i is told the port %s", async (local, localPort, told) => {
+    const tunnel = new TcpTunnel();
+    const hello = { ...TCP_HELLO, ...(local !== undefined && { local }) };
+    const { client } = await tunnel.client(await tunnel.agent({}, hello), { localPort });
+    expect(client.welcomed?.localPort).toBe(told);
   });
 
   test("can end in one direction and continue in the other", async () => {
