@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import { setReceiver } from "../../sockets/socket-reader.ts";
 
-/** Of a visitor who sends more, the rest is not read before. */
+/** When a visitor sends more, the agent reads the rest after the local server has accepted. */
 const EARLY_MAX_BYTES = 64 * 1024;
 
 /**

@@ -103,7 +103,7 @@ export function readBind(bytes: Uint8Array, key: Uint8Array): number | null {
 
 /** The relay's response to a BIND. */
 export interface BoundDatagram {
-  /** Of the BIND. */
+  /** The counter of the BIND. */
   counter: number;
   /** The source address of the BIND: 16 bytes, IPv4 as `::ffff:a.b.c.d`. */
   address: Uint8Array;

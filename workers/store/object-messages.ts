@@ -20,7 +20,7 @@ import {
   tunnelObject,
 } from "../objects.ts";
 
-/** Of one message. Many messages are delivered at the same time. */
+/** The calls that one message makes at the same time. Many messages are delivered at once. */
 const CALLS_AT_ONCE = 10;
 
 type ToTunnel<Payload = unknown> = { tunnelId: string } & Payload;

@@ -102,7 +102,7 @@ test("the routes with allowRead are found", () => {
 });
 
 test.each(OPERATIONS)("%s reads rights and rows in one request", async (operationId) => {
-  // Of a request that does not exist, there is nothing to read or to replay.
+  // A request that does not exist has nothing to read or to replay.
   expect([200, 404]).toContain((await call(operationId, owner.bearer, owner.orgId)).status);
   expect(callers).toEqual(Array(REQUESTS[operationId] ?? 1).fill(owner.orgId));
 });

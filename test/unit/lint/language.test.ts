@@ -69,6 +69,12 @@ test.each(DOCUMENT_PHRASES)("no document says %s", (pattern, instead) => {
   expect(findLines(documents, find)).toEqual([]);
 });
 
+test("no comment begins with 'Of', but with its subject", () => {
+  const code = files.filter((path) => /\.(tsx?|js)$/.test(path));
+  const find = (line: string) => /(?:\/\*\*|\/\/) Of /.exec(line)?.[0];
+  expect(findLines(code, find)).toEqual([]);
+});
+
 test("a type's name is a noun", () => {
   const code = files.filter((path) => /\.tsx?$/.test(path));
   const find = (line: string) => /\b(?:type|interface|class) (\w+Of)\b/.exec(line)?.[1];

@@ -52,7 +52,7 @@ export function FilterInput({ error, ...options }: FilterInputProps) {
 }
 
 interface SuggestionsProps {
-  /** Of the input: the list and its options have ids that begin with it. */
+  /** The id of the input: those of the list and its options begin with it. */
   id: string;
   suggestions: readonly Suggestion[];
   chosen: number;

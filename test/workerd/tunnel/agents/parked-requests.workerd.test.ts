@@ -96,7 +96,8 @@ describe("a visitor's request that arrives after the agent has disconnected", ()
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     let refused = 0;
-    const atMost = PARKED_REQUESTS_MAX / 2; // Of one source.
+    // One source gets half.
+    const atMost = PARKED_REQUESTS_MAX / 2;
     const visits = Array.from({ length: atMost + 3 }, async () => {
       const response = await tunnel.visit("/");
       if (response.status === 502) refused += 1;

@@ -34,7 +34,7 @@ import {
 } from "../../../../harness/formats/http2-frames.ts";
 import { WAIT_OPTIONS } from "../../../../harness/timeouts.ts";
 
-/** Of `SETTINGS_INITIAL_WINDOW_SIZE` (RFC 9113 §6.5.2), with the value 0. */
+/** The entry of `SETTINGS_INITIAL_WINDOW_SIZE` (RFC 9113 §6.5.2), with the value 0. */
 const NO_WINDOW = Buffer.from([0, 4, 0, 0, 0, 0]);
 /** A sixth of what is sent. */
 const BUFFERS_MAX_BYTES = 8 * 1024 * 1024;

@@ -62,7 +62,7 @@ test("a body that takes time to decompress counts, also if it is too large to be
   };
   const comments = log.entries.map(({ response }) => response.content.comment);
   const decompressed = comments.filter((comment) => comment === "not decompressed: gzip").length;
-  // Of each, a little more than 2 MiB until it is too large.
+  // Each is read to a little more than 2 MiB, where it is too large.
   expect(decompressed).toBe(16);
   expect(comments.slice(decompressed)).toEqual(
     Array(40 - decompressed).fill(expect.stringMatching(/^omitted/)),
