@@ -4,7 +4,8 @@ import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts"
 import { domainsQuery } from "../../api/domains.ts";
 import { call } from "../../api/session.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { CommandLine } from "../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
