@@ -43,9 +43,11 @@ export function Page() {
 }
 
 function NoDomains() {
+  const title = "No domain has been added yet";
+  if (!useHasRole("member")) return <EmptyState title={title} />;
   return (
     <EmptyState
-      title="No domain has been added yet"
+      title={title}
       commands={[formatAgentCommand("http 3000 --url https://app.example.com")]}
     >
       <p>Add a domain here and verify it. Then this command serves it from your machine.</p>

@@ -56,11 +56,10 @@ export function Page() {
 
 function NoNames() {
   const { max_reserved_subdomains: max } = useMe().entitlements;
+  const title = "No name is reserved yet";
+  if (!useHasRole("member")) return <EmptyState title={title} />;
   return (
-    <EmptyState
-      title="No name is reserved yet"
-      commands={[formatAgentCommand("http 3000 --subdomain shop")]}
-    >
+    <EmptyState title={title} commands={[formatAgentCommand("http 3000 --subdomain shop")]}>
       <p>
         {max === 0
           ? "Your plan includes no reserved names. A name is also yours while a tunnel has it:"

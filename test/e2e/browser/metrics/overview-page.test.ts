@@ -39,10 +39,21 @@ test("a new organization sees its first tunnel and its requests without a reload
 test("a viewer, who can't open tunnels, is not told to run commands", async () => {
   const viewer = await pages.api.colleague(await pages.api.owner(), "viewer");
   const page = await pages.openAs(viewer.email);
-  for (const path of ["/", "/tunnels", "/requests", "/metrics", "/tokens"]) {
-    await page.goto(pages.origin + path);
-    await page.locator(".empty").getByRole("heading").waitFor();
-    expect(await page.locator(".empty .command").count()).toBe(0);
+  const empty = page.locator(".empty");
+  for (const name of [
+    "/",
+    "tunnels",
+    "requests",
+    "metrics",
+    "tokens",
+    "networks",
+    "receivers",
+    "domains",
+    "names",
+  ]) {
+    await page.goto(new URL(name, pages.origin).href);
+    await empty.getByRole("heading", { name: /^No / }).waitFor();
+    expect(await empty.locator(".command").count()).toBe(0);
   }
 });
 
