@@ -6,15 +6,27 @@ import { load } from "./session.ts";
 const LIST_PAGES_MAX = 10;
 
 /** @param path without a query. @returns the rows of all pages, newest first. */
-export async function loadList<Entry extends { id: string }>(
+export function loadList<Entry extends { id: string }>(
   path: string,
   signal: AbortSignal,
+): Promise<Entry[]> {
+  return loadPages((position) => {
+    const query = new URLSearchParams(position).toString();
+    return load<Entry[]>(query === "" ? path : `${path}?${query}`, signal);
+  });
+}
+
+/** The parameters of a request for the page that follows the row with this id. */
+type Position = Record<string, never> | { after: string };
+
+/** @returns the rows of all pages, newest first. */
+export async function loadPages<Entry extends { id: string }>(
+  loadPage: (position: Position) => Promise<Entry[]>,
 ): Promise<Entry[]> {
   const rows: Entry[] = [];
   for (let page = 0; page < LIST_PAGES_MAX; page += 1) {
     const last = rows.at(-1);
-    const query = last === undefined ? "" : `?${new URLSearchParams({ after: last.id })}`;
-    const loaded = await load<Entry[]>(path + query, signal);
+    const loaded = await loadPage(last === undefined ? {} : { after: last.id });
     rows.push(...loaded);
     if (loaded.length < LIST_MAX_ROWS) break;
   }

@@ -1,5 +1,5 @@
 /** The traffic of the organization's tunnels, and its cost. */
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import type {
   Breakdown,
   Metric,
@@ -8,6 +8,7 @@ import type {
   OrganizationUsage,
   SeriesPoint,
 } from "../../protocol/schemas/metrics.ts";
+import { loadPages } from "./lists.ts";
 import { load } from "./session.ts";
 
 /** A tunnel reports its counters five seconds after a request, or once a minute during continuous traffic. */
@@ -63,24 +64,34 @@ export const breakdownQuery = (selection: TrafficSelection) =>
     placeholderData: keepPreviousData,
   });
 
-const USAGE_PAGE_ROWS = 100;
+function getUsagePath(parameters: Record<string, string>): string {
+  return `/usage?${new URLSearchParams(parameters)}`;
+}
 
-/** The usage of a month, and of its tokens a page at a time. @param month `2026-11`, in UTC. */
+/** The usage of a month, without that of each token. @param month `2026-11`, in UTC. */
 export const usageQuery = (month: string) =>
-  infiniteQueryOptions({
+  queryOptions({
     queryKey: ["usage", month],
-    initialPageParam: "",
-    queryFn({ pageParam: after, signal }) {
-      const limit = String(USAGE_PAGE_ROWS);
-      const query = new URLSearchParams({ month, limit, ...(after !== "" && { after }) });
-      return load<OrganizationUsage>(`/usage?${query}`, signal);
+    queryFn: ({ signal }) => load<OrganizationUsage>(getUsagePath({ month, limit: "1" }), signal),
+  });
+
+/** The usage of a month with that of all tokens, newest first. */
+export const tokenUsageQuery = (month: string) =>
+  queryOptions({
+    queryKey: ["usage", month, "tokens"],
+    async queryFn({ signal }) {
+      const pages: OrganizationUsage[] = [];
+      const tokens = await loadPages(async (position) => {
+        const page = await load<OrganizationUsage>(getUsagePath({ month, ...position }), signal);
+        pages.push(page);
+        return page.tokens;
+      });
+      return { ...pages[0]!, tokens };
     },
-    getNextPageParam: ({ tokens }) =>
-      tokens.length < USAGE_PAGE_ROWS ? undefined : tokens.at(-1)?.id,
     placeholderData: keepPreviousData,
   });
 
-/** The current month in UTC, as `usageQuery` takes it. */
+/** The current month in UTC, as the queries of usage take it. */
 export function getCurrentMonth(): string {
   return new Date().toISOString().slice(0, 7);
 }

@@ -1,5 +1,6 @@
 /** How to do on a command line what a view does: with the agent's commands, and with requests to the API. */
 import { Command } from "./copy.tsx";
+import { formatAgentCommand } from "./text/agent-command.ts";
 import { quoteForShell } from "./text/shell.ts";
 
 export interface ApiRequest {
@@ -40,21 +41,6 @@ export function CommandLine({ commands = [], requests = [] }: CommandLineProps) 
       )}
     </details>
   );
-}
-
-/** A command of the agent, with this server. */
-export function formatAgentCommand(args: string): string {
-  return `underpass ${args} --server ${location.origin}`;
-}
-
-/** The commands on a machine that has no agent yet, which then can open tunnels. */
-export function getSetupCommands(): string[] {
-  return ["npm install --global underpass", formatAgentCommand("login")];
-}
-
-/** The commands that open the first tunnel on such a machine. The agent uses the server of its last login. */
-export function getFirstTunnelCommands(): string[] {
-  return [...getSetupCommands(), "underpass http 3000"];
 }
 
 /** Without the query, which can contain any text that the user has searched for. */

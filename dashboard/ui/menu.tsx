@@ -104,7 +104,8 @@ export function MenuLink({ link, children }: MenuLinkProps) {
 export interface MenuChoicesProps<Value extends string> {
   label: string;
   value: Value;
-  choices: readonly { value: Value; label: ReactNode }[];
+  /** Typing the beginning of a name moves to its choice. */
+  choices: readonly { value: Value; name: string; detail?: ReactNode }[];
   onChoose: (value: Value) => void;
 }
 
@@ -120,12 +121,16 @@ export function MenuChoices<Value extends string>(props: MenuChoicesProps<Value>
             key={choice.value}
             value={choice.value}
             className="menu-item"
+            label={choice.name}
             closeOnClick
           >
             <BaseMenu.RadioItemIndicator className="menu-mark" keepMounted>
               ✓
             </BaseMenu.RadioItemIndicator>
-            {choice.label}
+            <span>
+              <bdi>{choice.name}</bdi>
+              {choice.detail !== undefined && <span className="hint">{choice.detail}</span>}
+            </span>
           </BaseMenu.RadioItem>
         ))}
       </BaseMenu.RadioGroup>

@@ -302,12 +302,15 @@ function requirePermission(c: ApiContext, permission: Permission): void {
   if (!hasPermission(role, permission)) throw missingPermission(role, permission);
 }
 
+const LIST = new Intl.ListFormat("en-GB");
+
 export function missingPermission(role: Role, permission: Permission): ApiError {
+  const allowed = listRoles(permission).map((each) => `${each}s`);
   // Admins make members admins, but not owners.
-  const helper = hasPermission("admin", permission) ? "owner or admin" : "owner";
+  const helper = allowed.includes("admins") ? "owner or admin" : "owner";
   return new ApiError(
     "forbidden",
-    `Your role ${role} does not have the permission ${permission}. An ${helper} of the organization can change your role.`,
+    `Only ${LIST.format(allowed)} of the organization can do this (permission ${permission}), and your role is ${role}. An ${helper} can change your role.`,
   );
 }
 

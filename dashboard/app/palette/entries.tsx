@@ -5,6 +5,7 @@ import type { CaptureSummary } from "../../../protocol/schemas/inspector/capture
 import { namedResourcesQuery, type NamedResource } from "../../api/named-resources.ts";
 import { organizationsQuery, switchOrganization } from "../../api/organization/organizations.ts";
 import { load, signOut } from "../../api/session.ts";
+import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import type { IconName } from "../../ui/icon.tsx";
 import { LOCALE } from "../../ui/text/locale.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
@@ -130,7 +131,7 @@ function useActionEntries(): PaletteEntry[] {
   const { active_org: active } = useMe();
   const { data: organizations = [] } = useQuery(organizationsQuery);
   const canWrite = useHasRole("member");
-  const command = `underpass http 3000 --server ${location.origin}`;
+  const command = formatAgentCommand("http 3000");
   const copyCommand: PaletteEntry = {
     id: "copy command",
     title: "Copy the command that opens a tunnel",

@@ -9,9 +9,9 @@ import { useMe } from "../session-state.ts";
 import { setTheme, useTheme } from "../theme.ts";
 
 const THEME_CHOICES = [
-  { value: "system", label: "System" },
-  { value: "light", label: "Light" },
-  { value: "dark", label: "Dark" },
+  { value: "system", name: "System" },
+  { value: "light", name: "Light" },
+  { value: "dark", name: "Dark" },
 ] as const;
 
 export function AccountMenu() {

@@ -12,6 +12,7 @@ import { OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Menu, MenuChoices, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
+import { LOCALE } from "../../ui/text/locale.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 import { useMe } from "../session-state.ts";
 
@@ -19,17 +20,9 @@ export function OrganizationMenu() {
   const { active_org: active } = useMe();
   const { data = [] } = useQuery(organizationsQuery);
   const [isCreating, setCreating] = useState(false);
-  const choices = data.map(({ id, name, role, plan }) => ({
-    value: id,
-    label: (
-      <span>
-        <bdi>{name}</bdi>
-        <span className="hint">
-          {plan} plan · {role}
-        </span>
-      </span>
-    ),
-  }));
+  const choices = data
+    .toSorted((a, b) => a.name.localeCompare(b.name, LOCALE))
+    .map(({ id, name, role, plan }) => ({ value: id, name, detail: `${plan} plan · ${role}` }));
   return (
     <>
       <Menu

@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 import { describeOverLimit } from "../../../protocol/over-limits.ts";
 import {
   BILLING_CYCLES,
+  PLANS,
   SELF_SERVICE_PLANS,
   type BillingCycle,
   type SelfServicePlan,
@@ -11,10 +12,12 @@ import {
 import type { Billing, CheckoutSession, PortalSession } from "../../../protocol/schemas/billing.ts";
 import { billingQuery } from "../../api/organization/billing.ts";
 import { call } from "../../api/session.ts";
+import { formatRole, useHasRole } from "../../app/roles.ts";
 import { loadMe, useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { ConfirmButton } from "../../ui/forms/dialog.tsx";
 import { PageFrame } from "../../ui/page.tsx";
+import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatUsd } from "../../ui/numbers.ts";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
@@ -28,6 +31,23 @@ const PAYMENT_CHECKS_MAX = 60;
 
 export function Page() {
   const { active_org: organization } = useMe();
+  return (
+    <PageFrame title="Billing" about={organization.name}>
+      {useHasRole("owner") ? (
+        <OwnersBilling />
+      ) : (
+        <EmptyState title="Only owners see the billing">
+          <p>
+            You are {formatRole(organization.role)} of <bdi>{organization.name}</bdi>. An owner can
+            change your role.
+          </p>
+        </EmptyState>
+      )}
+    </PageFrame>
+  );
+}
+
+function OwnersBilling() {
   const isPaying = usePaymentInProgress();
   const billing = useQuery({
     ...billingQuery,
@@ -35,7 +55,7 @@ export function Page() {
       isPaying && state.dataUpdateCount <= PAYMENT_CHECKS_MAX ? PAYMENT_CHECK_INTERVAL_MS : false,
   });
   return (
-    <PageFrame title="Billing" about={organization.name}>
+    <>
       <Section title="Plan and billing">
         <QueryContent query={billing}>
           {(loaded) => (
@@ -49,7 +69,7 @@ export function Page() {
         </QueryContent>
       </Section>
       {billing.data && <PlanComparison billing={billing.data} />}
-    </PageFrame>
+    </>
   );
 }
 
@@ -71,9 +91,7 @@ function usePaymentInProgress(): boolean {
 }
 
 function BillingContent({ billing }: { billing: Billing }) {
-  const { mode, overLimits, status } = billing;
-  const hasSubscription =
-    status !== null && status !== "canceled" && status !== "incomplete_expired";
+  const { mode, overLimits } = billing;
   return (
     <>
       <Rows>
@@ -105,12 +123,16 @@ function BillingContent({ billing }: { billing: Billing }) {
             >
               Invoices and payment
             </ActionButton>
-            {mode === "mock" && hasSubscription && <CancelButton />}
+            {mode === "mock" && hasSubscription(billing) && <CancelButton />}
           </div>
         </>
       )}
     </>
   );
+}
+
+function hasSubscription({ status }: Billing): boolean {
+  return status !== null && status !== "canceled" && status !== "incomplete_expired";
 }
 
 function PlanRow({ billing }: { billing: Billing }) {
@@ -146,6 +168,16 @@ interface OfferRowProps {
   billing: Billing;
 }
 
+/**
+ * Whether the organization can buy the plan. Without a subscription, its own plan includes the smaller ones. Only the payment
+ * provider changes a subscription to a smaller plan.
+ */
+function isForSale(plan: SelfServicePlan, billing: Billing): boolean {
+  const step = PLANS.indexOf(plan) - PLANS.indexOf(billing.plan);
+  if (!hasSubscription(billing)) return step > 0;
+  return step >= 0 || billing.mode === "payments";
+}
+
 function OfferRow({ plan, billing }: OfferRowProps) {
   const { monthly, yearly } = billing.prices[plan];
   const isCurrent = (cycle: BillingCycle) =>
@@ -163,6 +195,14 @@ function OfferRow({ plan, billing }: OfferRowProps) {
       Pay {cycle}
     </ActionButton>
   ));
+  if (!isForSale(plan, billing)) {
+    return (
+      <Row>
+        <strong>{PLAN_NAMES[plan]}</strong>
+        <Detail>Your plan includes it.</Detail>
+      </Row>
+    );
+  }
   return (
     <Row actions={buttons}>
       <strong>{PLAN_NAMES[plan]}</strong>

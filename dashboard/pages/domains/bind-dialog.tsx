@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import { call } from "../../api/session.ts";
 import { getTunnelState, tunnelsQuery } from "../../api/tunnels.ts";
-import { formatAgentCommand } from "../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { Command } from "../../ui/copy.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { OpenDialog, OpenFormDialog } from "../../ui/forms/dialog.tsx";

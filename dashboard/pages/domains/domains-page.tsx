@@ -4,7 +4,8 @@ import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts"
 import { domainsQuery } from "../../api/domains.ts";
 import { call } from "../../api/session.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { CommandLine } from "../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
@@ -42,9 +43,11 @@ export function Page() {
 }
 
 function NoDomains() {
+  const title = "No domain has been added yet";
+  if (!useHasRole("member")) return <EmptyState title={title} />;
   return (
     <EmptyState
-      title="No domain has been added yet"
+      title={title}
       commands={[formatAgentCommand("http 3000 --url https://app.example.com")]}
     >
       <p>Add a domain here and verify it. Then this command serves it from your machine.</p>

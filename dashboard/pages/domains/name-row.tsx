@@ -7,7 +7,7 @@ import { call } from "../../api/session.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { ActionButton } from "../../ui/button.tsx";
-import { formatAgentCommand } from "../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { Command } from "../../ui/copy.tsx";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 import { Badge, Detail, Row } from "../../ui/section.tsx";

@@ -7,7 +7,8 @@ import { call } from "../../api/session.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
-import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { CommandLine } from "../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { QueryContent, Skeleton } from "../../ui/feedback/query-content.tsx";
@@ -55,11 +56,10 @@ export function Page() {
 
 function NoNames() {
   const { max_reserved_subdomains: max } = useMe().entitlements;
+  const title = "No name is reserved yet";
+  if (!useHasRole("member")) return <EmptyState title={title} />;
   return (
-    <EmptyState
-      title="No name is reserved yet"
-      commands={[formatAgentCommand("http 3000 --subdomain shop")]}
-    >
+    <EmptyState title={title} commands={[formatAgentCommand("http 3000 --subdomain shop")]}>
       <p>
         {max === 0
           ? "Your plan includes no reserved names. A name is also yours while a tunnel has it:"

@@ -8,11 +8,10 @@ import {
 } from "../../api/metrics.ts";
 import { isNotFound } from "../../api/request.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
-import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
-import { CommandLine, getFirstTunnelCommands } from "../../ui/command-line.tsx";
-import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { CommandLine } from "../../ui/command-line.tsx";
+import { FirstTunnel } from "../../ui/feedback/first-tunnel.tsx";
 import { MissingResource } from "../../ui/feedback/missing-resource.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
@@ -54,7 +53,9 @@ export function Page() {
       {isPending ? (
         <Skeleton lines={12} />
       ) : tunnels?.length === 0 && selection.tunnelId === "" ? (
-        <NoTraffic />
+        <FirstTunnel title="No tunnel has had visitors yet">
+          Charts appear here when a tunnel has visitors.
+        </FirstTunnel>
       ) : isUnknownTunnel ? (
         <MissingResource id={selection.tunnelId} kind="tunnel" title="This tunnel does not exist">
           <p>It may have been deleted.</p>
@@ -77,16 +78,5 @@ export function Page() {
         ]}
       />
     </PageFrame>
-  );
-}
-
-function NoTraffic() {
-  return (
-    <EmptyState
-      title="No tunnel has had visitors yet"
-      {...(useHasRole("member") && { commands: getFirstTunnelCommands() })}
-    >
-      <p>Charts appear here when a tunnel is open and has visitors.</p>
-    </EmptyState>
   );
 }

@@ -1,11 +1,12 @@
 /** The cost of a month's traffic, for the organization and for each of its tokens. */
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import type { OrganizationUsage } from "../../../protocol/schemas/metrics.ts";
-import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
+import { getCurrentMonth, tokenUsageQuery } from "../../api/metrics.ts";
 import { organizationsQuery } from "../../api/organization/organizations.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
-import { ActionButton } from "../../ui/button.tsx";
+import { Button } from "../../ui/button.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Meter } from "../../ui/figures/meter.tsx";
 import { LOCALE } from "../../ui/text/locale.ts";
@@ -15,6 +16,9 @@ import { Table } from "../../ui/table.tsx";
 
 /** Months before the current one that can be chosen. */
 const MONTHS_MAX = 24;
+
+/** How many tokens are shown at first, and added by each click. */
+const PAGE_ROWS = 50;
 
 const monthName = new Intl.DateTimeFormat(LOCALE, {
   month: "long",
@@ -29,7 +33,7 @@ export function UsageSection() {
   const months = useMonths();
   const { month: requested } = useQueryParameters();
   const month = months.find((one) => one === requested) ?? months[0]!;
-  const usage = useInfiniteQuery(usageQuery(month));
+  const usage = useQuery(tokenUsageQuery(month));
   const choice = (
     <select
       aria-label="Month"
@@ -49,17 +53,10 @@ export function UsageSection() {
   return (
     <Section title="Usage and cost" actions={choice}>
       <QueryContent query={usage} lines={5}>
-        {({ pages }) => (
+        {(loaded) => (
           <>
-            <Totals usage={pages[0]!} />
-            <TokenTable tokens={pages.flatMap(({ tokens }) => tokens)} />
-            {usage.hasNextPage && (
-              <div className="actions">
-                <ActionButton action={() => usage.fetchNextPage({ throwOnError: true })}>
-                  Show more tokens
-                </ActionButton>
-              </div>
-            )}
+            <Totals usage={loaded} />
+            <TokenTable tokens={loaded.tokens} />
           </>
         )}
       </QueryContent>
@@ -100,39 +97,55 @@ function Totals({ usage }: { usage: OrganizationUsage }) {
 }
 
 function TokenTable({ tokens }: { tokens: readonly TokenUsage[] }) {
+  const [maxRows, setMaxRows] = useState(PAGE_ROWS);
   if (tokens.length === 0) return <p className="hint">The organization has no tokens yet.</p>;
+  const rest = tokens.length - maxRows;
   return (
-    <Table
-      caption="Usage of each token, newest first"
-      entries={tokens}
-      getKey={({ id }) => id}
-      columns={[
-        {
-          title: "Token",
-          render: ({ name, kind, revoked }) => (
-            <div className="path-cell">
-              <bdi>{name}</bdi> {kind === "master" && <Badge>master key</Badge>}
-              {revoked && <Badge>revoked</Badge>}
-            </div>
-          ),
-        },
-        {
-          title: "Requests",
-          align: "end",
-          isSecondary: true,
-          render: ({ requests }) => formatCount(requests),
-        },
-        {
-          title: "Traffic",
-          align: "end",
-          isSecondary: true,
-          render: ({ bytes }) => formatBytes(bytes),
-        },
-        { title: "Cost", align: "end", render: (token) => formatUsdCents(token.costUsdCents) },
-        { title: "Spent of the budget", render: (token) => <Budget token={token} /> },
-      ]}
-    />
+    <>
+      <Table
+        caption="Usage of each token, most traffic first"
+        entries={sortByTraffic(tokens).slice(0, maxRows)}
+        getKey={({ id }) => id}
+        columns={[
+          {
+            title: "Token",
+            render: ({ name, kind, revoked }) => (
+              <div className="path-cell">
+                <bdi>{name}</bdi> {kind === "master" && <Badge>master key</Badge>}
+                {revoked && <Badge>revoked</Badge>}
+              </div>
+            ),
+          },
+          {
+            title: "Requests",
+            align: "end",
+            isSecondary: true,
+            render: ({ requests }) => formatCount(requests),
+          },
+          {
+            title: "Traffic",
+            align: "end",
+            isSecondary: true,
+            render: ({ bytes }) => formatBytes(bytes),
+          },
+          { title: "Cost", align: "end", render: (token) => formatUsdCents(token.costUsdCents) },
+          { title: "Spent of the budget", render: (token) => <Budget token={token} /> },
+        ]}
+      />
+      {rest > 0 && (
+        <div className="actions">
+          <Button onClick={() => setMaxRows(maxRows + PAGE_ROWS)}>
+            Show {formatCount(Math.min(rest, PAGE_ROWS))} more
+          </Button>
+        </div>
+      )}
+    </>
   );
+}
+
+/** Tokens with the same traffic, such as unused ones, stay in their order. */
+function sortByTraffic(tokens: readonly TokenUsage[]): TokenUsage[] {
+  return tokens.toSorted((a, b) => b.bytes - a.bytes || b.requests - a.requests);
 }
 
 function Budget({ token }: { token: TokenUsage }) {

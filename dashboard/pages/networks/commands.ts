@@ -1,8 +1,9 @@
 /** Commands of the agent for private networks. */
+import { formatAgentCommand, getAgentProgram } from "../../ui/text/agent-command.ts";
 import { quoteForShell } from "../../ui/text/shell.ts";
 
 /** The agent stores its login for each user. The next command runs as root, so root has to log in. */
-export const LOGIN_COMMAND = `sudo underpass login --server ${location.origin}`;
+export const LOGIN_COMMAND = `sudo ${formatAgentCommand("login")}`;
 
 /**
  * The command that makes a machine the server of the network, and then carries the network's traffic.
@@ -10,10 +11,10 @@ export const LOGIN_COMMAND = `sudo underpass login --server ${location.origin}`;
  */
 export function formatServeCommand(name: string, cidr?: string): string {
   const create = cidr === undefined ? "" : ` --cidr ${cidr}`;
-  return `sudo underpass vpn ${quoteForShell(name)} --setup${create} --apply`;
+  return `sudo ${getAgentProgram()} vpn ${quoteForShell(name)} --setup${create} --apply`;
 }
 
 /** The command that adds a device named `phone`. */
 export function formatAddDeviceCommand(name: string): string {
-  return `underpass vpn ${quoteForShell(name)} add phone`;
+  return `${getAgentProgram()} vpn ${quoteForShell(name)} add phone`;
 }

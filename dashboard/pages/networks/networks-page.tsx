@@ -77,6 +77,7 @@ export function Page() {
 }
 
 function NoNetworks() {
+  if (!useHasRole("member")) return <EmptyState title="No private networks yet" />;
   return (
     <EmptyState
       title="Connect your first private network"

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { connectionsQuery } from "../../api/connections.ts";
-import { formatAgentCommand } from "../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { Command, CopyButton } from "../../ui/copy.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { getAddress, getServeArguments } from "../tunnels/agent-command.ts";

@@ -10,7 +10,7 @@ import { metricsQuery } from "../../api/metrics.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { Button } from "../../ui/button.tsx";
-import { formatAgentCommand } from "../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { Command } from "../../ui/copy.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { Icon } from "../../ui/icon.tsx";

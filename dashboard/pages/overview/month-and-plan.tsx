@@ -1,5 +1,5 @@
 /** The usage of the organization this month, and its share of the plan's limits. */
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { DAY_MS } from "../../../shared/time.ts";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
@@ -23,24 +23,24 @@ export function MonthAndPlan() {
 
 function MonthSection() {
   const { id } = useMe().active_org;
-  const usage = useInfiniteQuery(usageQuery(getCurrentMonth()));
+  const usage = useQuery(usageQuery(getCurrentMonth()));
   const { data: organizations = [] } = useQuery(organizationsQuery);
   const budget = organizations.find((one) => one.id === id)?.monthly_budget_usd_cents ?? null;
   return (
     <Section title="This month" actions={<Link to="/metrics">By token</Link>}>
       <QueryContent query={usage} lines={3}>
-        {({ pages: [first] }) => (
+        {({ costUsdCents, requests, bytes }) => (
           <>
             <Meter
               label={budget === null ? "Cost of the traffic" : "Spent of the budget"}
-              value={first!.costUsdCents}
+              value={costUsdCents}
               max={budget}
               format={formatUsdCents}
             />
-            <Meter label="Requests" value={first!.requests} max={null} format={formatCount} />
+            <Meter label="Requests" value={requests} max={null} format={formatCount} />
             <Meter
               label="Traffic in both directions"
-              value={first!.bytes}
+              value={bytes}
               max={null}
               format={formatBytes}
             />

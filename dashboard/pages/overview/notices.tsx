@@ -1,5 +1,5 @@
 /** Notices that ask the user to act: about the approval, the security of the account, payments and budgets. */
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { describeOverLimit } from "../../../protocol/over-limits.ts";
@@ -21,7 +21,7 @@ export function useAreNoticesLoading(): boolean {
   const isOwner = useHasRole("owner");
   const billing = useQuery({ ...billingQuery, enabled: isOwner });
   const organizations = useQuery(organizationsQuery);
-  const usage = useInfiniteQuery(usageQuery(getCurrentMonth()));
+  const usage = useQuery(usageQuery(getCurrentMonth()));
   return [billing, organizations, usage].some(isFirstLoad);
 }
 
@@ -115,9 +115,9 @@ function BillingNotices() {
 function BudgetNotice() {
   const { id } = useMe().active_org;
   const { data: organizations = [] } = useQuery(organizationsQuery);
-  const { data: usage } = useInfiniteQuery(usageQuery(getCurrentMonth()));
+  const { data: usage } = useQuery(usageQuery(getCurrentMonth()));
   const budget = organizations.find((one) => one.id === id)?.monthly_budget_usd_cents ?? null;
-  const spent = usage?.pages[0]?.costUsdCents;
+  const spent = usage?.costUsdCents;
   if (budget === null || spent === undefined) return null;
   if (spent >= budget) {
     return (

@@ -2,10 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
-import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
-import { CommandLine, getFirstTunnelCommands } from "../../ui/command-line.tsx";
-import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { CommandLine } from "../../ui/command-line.tsx";
+import { FirstTunnel } from "../../ui/feedback/first-tunnel.tsx";
 import { QueryContent, Skeleton } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { ConnectedSection } from "./connected-section.tsx";
@@ -47,7 +46,7 @@ function Overview({ tunnels }: { tunnels: readonly Tunnel[] }) {
   if (tunnels.length === 0) {
     return (
       <>
-        <FirstTunnel />
+        <FirstTunnel>This page then shows it, without a reload.</FirstTunnel>
         <FirstSteps tunnels={tunnels} />
       </>
     );
@@ -60,23 +59,5 @@ function Overview({ tunnels }: { tunnels: readonly Tunnel[] }) {
       <FailureSection tunnels={tunnels} />
       <MonthAndPlan />
     </>
-  );
-}
-
-function FirstTunnel() {
-  if (!useHasRole("member")) {
-    return (
-      <EmptyState title="No tunnels yet">
-        <p>When a member of the organization opens a tunnel, this page shows its traffic.</p>
-      </EmptyState>
-    );
-  }
-  return (
-    <EmptyState title="Open your first tunnel" commands={getFirstTunnelCommands()}>
-      <p>
-        Run these on the machine whose port 3000 you want to share. It needs Node.js. This page then
-        shows it.
-      </p>
-    </EmptyState>
   );
 }

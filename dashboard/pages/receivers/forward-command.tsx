@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import type { Receiver } from "../../../protocol/schemas/webhooks.ts";
 import { receiversQuery } from "../../api/receivers.ts";
-import { formatAgentCommand } from "../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { Command } from "../../ui/copy.tsx";
 import { quoteForShell } from "../../ui/text/shell.ts";
 

@@ -59,7 +59,9 @@ export function Page() {
         query={receivers}
         getKey={({ id }) => id}
         empty={
-          <EmptyState title="Create your first webhook receiver">
+          <EmptyState
+            title={canChange ? "Create your first webhook receiver" : "No webhook receivers yet"}
+          >
             <p>
               It checks the signature of each delivery and stores it, until your own server has it.
             </p>

@@ -3,7 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import { isValidToken, tokensQuery } from "../../api/organization/tokens.ts";
 import { useQueryParameters } from "../../app/query-parameters.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { CommandLine, getSetupCommands } from "../../ui/command-line.tsx";
+import { CommandLine } from "../../ui/command-line.tsx";
+import { getSetupCommands } from "../../ui/text/agent-command.ts";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
@@ -35,11 +36,7 @@ function TokensPage() {
       <QueryContent query={tokens} lines={8}>
         {(list) =>
           list.length === 0 ? (
-            <EmptyState title="No machine has a token yet" commands={getSetupCommands()}>
-              <p>
-                Run these on a machine to approve it in your browser, or mint a token for it here.
-              </p>
-            </EmptyState>
+            <NoTokens />
           ) : (
             <>
               <TokenFilterBar tokens={list} />
@@ -60,5 +57,15 @@ function TokensPage() {
         ]}
       />
     </PageFrame>
+  );
+}
+
+function NoTokens() {
+  const title = "No machine has a token yet";
+  if (!useHasRole("member")) return <EmptyState title={title} />;
+  return (
+    <EmptyState title={title} commands={getSetupCommands()}>
+      <p>Log in on a machine and approve it in your browser, or mint a token for it here.</p>
+    </EmptyState>
   );
 }

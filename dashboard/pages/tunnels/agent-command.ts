@@ -2,6 +2,7 @@
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { findLocalPort } from "../../../protocol/local-server.ts";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
+import { getAgentProgram } from "../../ui/text/agent-command.ts";
 import { quoteForShell } from "../../ui/text/shell.ts";
 
 /** Stands for a port that the user fills in. */
@@ -33,7 +34,9 @@ function toArgument(address: string): string {
 
 /** How a visitor reaches the tunnel: its URL, or the command that connects to a private one. */
 export function getAddress(tunnel: Tunnel): string {
-  return isPrivateTunnel(tunnel) ? `underpass connect ${tunnel.subdomain}` : tunnel.publicUrl;
+  return isPrivateTunnel(tunnel)
+    ? `${getAgentProgram()} connect ${tunnel.subdomain}`
+    : tunnel.publicUrl;
 }
 
 /** Whether the tunnel has no public port. */

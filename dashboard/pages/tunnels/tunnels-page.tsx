@@ -6,8 +6,9 @@ import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useQueryParameters } from "../../app/query-parameters.ts";
 import { Button } from "../../ui/button.tsx";
-import { CommandLine, getFirstTunnelCommands } from "../../ui/command-line.tsx";
+import { CommandLine } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { FirstTunnel } from "../../ui/feedback/first-tunnel.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
@@ -39,14 +40,7 @@ export function Page() {
 
 /** The tunnels are loaded every few seconds, so the page shows the first one as soon as its agent connects. */
 function NoTunnels() {
-  return (
-    <EmptyState title="Open your first tunnel" commands={getFirstTunnelCommands()}>
-      <p>
-        Run these on the machine whose port 3000 you want to share. It needs Node.js. The tunnel
-        appears here at once.
-      </p>
-    </EmptyState>
-  );
+  return <FirstTunnel>The tunnel then appears here at once.</FirstTunnel>;
 }
 
 function TunnelList({ tunnels }: { tunnels: readonly Tunnel[] }) {

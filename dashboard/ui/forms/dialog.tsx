@@ -13,6 +13,8 @@ export interface OpenDialogProps {
   width?: "normal" | "wide";
   /** Only its buttons close the dialog, because what it shows can't be shown again. */
   isShownOnce?: boolean;
+  /** Whether Escape, or a click beside the dialog, closes it although something has been typed. By default it asks first. */
+  isTextDisposable?: boolean;
   /** The element that has the focus at first, if it is not the first control. */
   initialFocus?: RefObject<HTMLElement | null> | undefined;
   children: ReactNode;
@@ -21,18 +23,77 @@ export interface OpenDialogProps {
 /** A dialog that its parent opens. */
 export function OpenDialog(props: OpenDialogProps) {
   const { isOpen, onClose, title, width = "normal", isShownOnce = false } = props;
-  const { initialFocus, children } = props;
+  const { isTextDisposable = false, initialFocus, children } = props;
+  const [isAsking, setAsking] = useState(false);
+  const typed = useRef(new Set<TextControl>());
+
+  function discard(): void {
+    setAsking(false);
+    onClose();
+  }
+
+  function handleDismissal(): void {
+    if (isShownOnce) return;
+    if (!isTextDisposable && hasText(typed.current)) setAsking(true);
+    else onClose();
+  }
   return (
     <BaseDialog.Root
       open={isOpen}
-      onOpenChange={(open) => !open && !isShownOnce && onClose()}
+      onOpenChange={(open) => !open && handleDismissal()}
       disablePointerDismissal={isShownOnce}
     >
       <BaseDialog.Portal>
         <BaseDialog.Backdrop className="backdrop" />
-        <BaseDialog.Popup className={`dialog ${width}`} initialFocus={initialFocus}>
+        <BaseDialog.Popup
+          className={`dialog ${width}`}
+          initialFocus={initialFocus}
+          onInput={({ target }) => isTextControl(target) && typed.current.add(target)}
+        >
           <BaseDialog.Title>{title}</BaseDialog.Title>
           {children}
+          <DiscardDialog isOpen={isAsking} onKeep={() => setAsking(false)} onDiscard={discard} />
+        </BaseDialog.Popup>
+      </BaseDialog.Portal>
+    </BaseDialog.Root>
+  );
+}
+
+type TextControl = HTMLInputElement | HTMLTextAreaElement;
+
+function isTextControl(target: EventTarget): target is TextControl {
+  if (target instanceof HTMLTextAreaElement) return true;
+  return target instanceof HTMLInputElement && !["checkbox", "radio"].includes(target.type);
+}
+
+/** Whether text that was typed would be lost. Fields that are no longer shown belong to an earlier form. */
+function hasText(typed: ReadonlySet<TextControl>): boolean {
+  return [...typed].some(({ isConnected, value }) => isConnected && value.trim() !== "");
+}
+
+interface DiscardDialogProps {
+  isOpen: boolean;
+  onKeep: () => void;
+  onDiscard: () => void;
+}
+
+/** Above a dialog in which something has been typed. */
+function DiscardDialog({ isOpen, onKeep, onDiscard }: DiscardDialogProps) {
+  const keep = useRef<HTMLButtonElement>(null);
+  return (
+    <BaseDialog.Root open={isOpen} onOpenChange={(open) => !open && onKeep()}>
+      <BaseDialog.Portal>
+        <BaseDialog.Backdrop className="backdrop" forceRender />
+        <BaseDialog.Popup className="dialog normal" initialFocus={keep}>
+          <BaseDialog.Title>Discard what you typed?</BaseDialog.Title>
+          <div className="actions">
+            <Button ref={keep} onClick={onKeep}>
+              Keep editing
+            </Button>
+            <Button kind="danger" onClick={onDiscard}>
+              Discard
+            </Button>
+          </div>
         </BaseDialog.Popup>
       </BaseDialog.Portal>
     </BaseDialog.Root>
@@ -54,7 +115,10 @@ export function OpenFormDialog(props: OpenFormDialogProps) {
   const cancel = useRef<HTMLButtonElement>(null);
   const initialFocus = isCancelFocused ? cancel : undefined;
   return (
-    <OpenDialog {...{ isOpen, onClose, title, width, initialFocus }}>
+    <OpenDialog
+      {...{ isOpen, onClose, title, width, initialFocus }}
+      isTextDisposable={form.kind === "danger"}
+    >
       <Form
         {...form}
         beside={

@@ -176,15 +176,23 @@ test.each(Object.entries(LOWEST_ROLE))("%s requires at least the role %s", async
   if (refused.length > 0) expect(Object.keys(route!.responses)).toContain("403");
 });
 
-test("a refusal says who can change the role", async () => {
+test("a refusal says who may do it, and who can change the role", async () => {
   const { member } = people;
   const budget = { monthlyBudgetUsdCents: 1 };
   const refusals = [
-    [await member.put(`/orgs/${member.orgId}/budget`, budget), "An owner or admin"],
-    [await member.post("/billing/portal"), "An owner"],
+    [
+      await member.put(`/orgs/${member.orgId}/budget`, budget),
+      "Only admins and owners",
+      "An owner or admin",
+    ],
+    [await member.post("/billing/portal"), "Only owners", "An owner"],
   ] as const;
-  for (const [reply, who] of refusals) {
-    const message = expect.stringContaining(`${who} of the organization can change your role.`);
+  for (const [reply, allowed, helper] of refusals) {
+    const message = expect.stringMatching(
+      new RegExp(
+        `^${allowed} of the organization can do this .* ${helper} can change your role\\.$`,
+      ),
+    );
     expect(reply).toMatchObject({ status: 403, body: { error: "forbidden", message } });
   }
 });

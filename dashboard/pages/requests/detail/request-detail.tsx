@@ -66,6 +66,14 @@ function LoadedRequest({ request, isCompact }: LoadedRequestProps) {
     ...capturedRequestQuery(replay?.id ?? ""),
     enabled: replay !== null,
   });
+  // In little space, the headers alone would be above the response.
+  const isResponseFirst = isCompact && request.request_size === 0;
+  const requestSide = (
+    <MessageSide title="Request" request={request} side="request" isCompact={isCompact} />
+  );
+  const responseSide = (
+    <MessageSide title="Response" request={request} side="response" isCompact={isCompact} />
+  );
   const hasStream = request.frames_total > 0 || request.events_total > 0;
   return (
     <>
@@ -80,7 +88,7 @@ function LoadedRequest({ request, isCompact }: LoadedRequestProps) {
       <div className="sides">
         {replay !== null && (
           <>
-            <MessageSide title="Response" request={request} side="response" isCompact={isCompact} />
+            {responseSide}
             <QueryContent query={replayed} lines={8}>
               {(again) => (
                 <MessageSide
@@ -93,7 +101,8 @@ function LoadedRequest({ request, isCompact }: LoadedRequestProps) {
             </QueryContent>
           </>
         )}
-        <MessageSide title="Request" request={request} side="request" isCompact={isCompact} />
+        {replay === null && isResponseFirst && responseSide}
+        {requestSide}
         {replay !== null && replayed.data !== undefined && (
           <MessageSide
             title="Request of the replay"
@@ -102,9 +111,7 @@ function LoadedRequest({ request, isCompact }: LoadedRequestProps) {
             isCompact={isCompact}
           />
         )}
-        {replay === null && (
-          <MessageSide title="Response" request={request} side="response" isCompact={isCompact} />
-        )}
+        {replay === null && !isResponseFirst && responseSide}
       </div>
     </>
   );

@@ -4,9 +4,8 @@ import { isNotFound } from "../../../api/request.ts";
 import type { CaptureStore } from "../../../inspector/capture-store.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { Button } from "../../../ui/button.tsx";
-import { getFirstTunnelCommands } from "../../../ui/command-line.tsx";
-import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
 import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
+import { FirstTunnel } from "../../../ui/feedback/first-tunnel.tsx";
 import { MissingResource } from "../../../ui/feedback/missing-resource.tsx";
 import { Skeleton } from "../../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
@@ -63,9 +62,9 @@ export function ListFooter({ view, store, parameters, setParameters }: ListFoote
     );
   }
   return (
-    <EmptyState title="No requests yet" commands={getFirstTunnelCommands()}>
-      <p>Open a tunnel with these commands, then visit its URL. Requests appear here at once.</p>
-    </EmptyState>
+    <FirstTunnel title="No requests yet">
+      Requests to the URL of a tunnel appear here at once.
+    </FirstTunnel>
   );
 }
 

@@ -1,7 +1,7 @@
 /** The commands with which a new token is used. The token itself is in an environment variable, as in the first one. */
 import { DEFAULT_PROJECT_SLUG } from "../../../../protocol/names.ts";
 import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";
-import { formatAgentCommand } from "../../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../../ui/text/agent-command.ts";
 
 interface TokenCommand {
   /** Says what the command does. */

@@ -2,7 +2,8 @@
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { findLocalPort } from "../../../../protocol/local-server.ts";
 import { getTunnelState } from "../../../api/tunnels.ts";
-import { CommandLine, formatAgentCommand } from "../../../ui/command-line.tsx";
+import { CommandLine } from "../../../ui/command-line.tsx";
+import { formatAgentCommand } from "../../../ui/text/agent-command.ts";
 import { Command } from "../../../ui/copy.tsx";
 import { Fact, Facts } from "../../../ui/facts.tsx";
 import { formatBytes, formatCount } from "../../../ui/numbers.ts";

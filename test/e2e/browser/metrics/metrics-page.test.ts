@@ -2,6 +2,7 @@
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { mintToken, startApi, waitUntil, type Person } from "../../../harness/server/api.ts";
+import { findOverflow } from "../../../harness/browser/page-checks.ts";
 import { getSection, usePages } from "../../../harness/browser/pages.ts";
 import { serveTunnel, storeTraffic, type ServedTunnel } from "../../../harness/browser/traffic.ts";
 
@@ -174,6 +175,19 @@ test("the usage of a month lists what each token spent of its budget", async () 
   expect(new URL(page.url()).searchParams.get("month")).toMatch(/^\d{4}-\d\d$/);
 });
 
+test("the tokens of a month are sorted by their traffic, however new they are", async () => {
+  const { id } = await mintToken(owner, { name: "newest" });
+  await pages.api.sql(
+    "update tokens set issued_at = issued_at + interval '1 minute' where id = $1",
+    [id],
+  );
+  const page = await pages.openAs(owner.email, "/metrics");
+  const rows = getSection(page, "Usage and cost").getByRole("row");
+  await rows.filter({ hasText: "newest" }).waitFor();
+  const names = (await rows.allInnerTexts()).map((row) => row.split("\t", 1)[0]?.trim());
+  expect(names.slice(0, 2)).toEqual(["Token", "<b>ci</b>"]);
+});
+
 test("selected rows of a table are copied as tab-separated text, without buttons and hidden text", async () => {
   const page = await pages.openAs(owner.email, "/metrics");
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -212,6 +226,20 @@ test.each([390, 360])("the tables fit a phone of %d pixels", async (width) => {
   expect(hidden.length).toBe(2);
   // A hidden title can take one pixel.
   for (const each of hidden) expect(each).toBeLessThanOrEqual(1);
+});
+
+test("the page fits the smallest screens", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  await page.setViewportSize({ width: 320, height: 700 });
+  expect(await findOverflow(page)).toEqual([]);
+});
+
+test("a printed page is dark on light, without the navigation", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  expect(await page.evaluate("getComputedStyle(document.body).color")).toBe("rgb(26, 30, 36)");
+  expect(await page.getByRole("navigation").count()).toBe(0);
+  await page.emulateMedia({ media: "screen", colorScheme: "light" });
 });
 
 test("on a large screen no breakdown is alone in its row, and a path has its tunnel in its line", async () => {

@@ -12,9 +12,8 @@ test("a new organization sees its first tunnel and its requests without a reload
   await page.getByRole("heading", { name: "Open your first tunnel" }).waitFor();
   const commands = await page.locator(".empty .command code").allTextContents();
   expect(commands).toEqual([
-    "npm install --global underpass",
-    `underpass login --server ${pages.origin}`,
-    "underpass http 3000",
+    `npx underpass login --server ${pages.origin}`,
+    "npx underpass http 3000",
   ]);
   const steps = getSection(page, "First steps");
   await steps.getByText("0 of 4 done").waitFor();
@@ -35,6 +34,27 @@ test("a new organization sees its first tunnel and its requests without a reload
   await page.reload();
   await connected.getByRole("link", { name: "first-ever", exact: true }).waitFor();
   await steps.waitFor({ state: "detached" });
+});
+
+test("a viewer, who can't open tunnels, is not told to run commands", async () => {
+  const viewer = await pages.api.colleague(await pages.api.owner(), "viewer");
+  const page = await pages.openAs(viewer.email);
+  const empty = page.locator(".empty");
+  for (const name of [
+    "/",
+    "tunnels",
+    "requests",
+    "metrics",
+    "tokens",
+    "networks",
+    "receivers",
+    "domains",
+    "names",
+  ]) {
+    await page.goto(new URL(name, pages.origin).href);
+    await empty.getByRole("heading", { name: /^No / }).waitFor();
+    expect(await empty.locator(".command").count()).toBe(0);
+  }
 });
 
 test("the newest failed requests lead to their details, and the numbers to their pages", async () => {

@@ -73,8 +73,10 @@ const openNetwork = (owner: Person, { id }: PrivateNetwork): Promise<Page> =>
 test("an empty list shows the commands, and turns live when an agent creates the network", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/networks");
-  await page.getByText(`sudo underpass login --server ${pages.origin}`).waitFor();
-  await page.getByText("sudo underpass vpn office --setup --cidr 10.88.0.0/24 --apply").waitFor();
+  await page.getByText(`sudo npx underpass login --server ${pages.origin}`).waitFor();
+  await page
+    .getByText("sudo npx underpass vpn office --setup --cidr 10.88.0.0/24 --apply")
+    .waitFor();
   const network = await createServedNetwork(owner, "warehouse");
   await enroll(owner, network.id);
   const row = page.getByRole("row").filter({ hasText: "warehouse" });
@@ -102,7 +104,7 @@ test("a network is created and a device is added with the keyboard alone", async
   await press("button", "172.27.0.0/24");
   await press("button", "Create");
   await page.getByRole("heading", { level: 1, name: "plant" }).waitFor();
-  await page.getByText("sudo underpass vpn plant --setup --apply").waitFor();
+  await page.getByText("sudo npx underpass vpn plant --setup --apply").waitFor();
 
   await press("button", "Register an existing server");
   await waitForFocus("server_public_key");

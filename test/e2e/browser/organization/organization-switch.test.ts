@@ -20,6 +20,21 @@ async function switchTo(page: Page, name: string): Promise<void> {
   await page.getByRole("menuitemradio", { name }).click();
 }
 
+test("organizations are sorted by name, and typing the beginning of one moves to it", async () => {
+  const owner = await pages.api.owner();
+  for (const name of ["Tidal", "aqueduct", "Nile"]) await owner.post("/orgs", { name });
+  const page = await pages.openAs(owner.email);
+  await page.getByRole("banner").getByRole("button").first().click();
+  const items = page.getByRole("menuitemradio").locator("bdi");
+  await items.first().waitFor();
+  const [, ...others] = (await items.allTextContents()).toSorted((a) =>
+    a.startsWith("person") ? -1 : 1,
+  );
+  expect(others).toEqual(["aqueduct", "Nile", "Tidal"]);
+  await page.keyboard.type("tid");
+  await page.getByRole("menuitemradio", { name: "Tidal" }).and(page.locator(":focus")).waitFor();
+});
+
 test("a late response of the organization before is never shown in the next one", async () => {
   const owner = await pages.api.owner();
   const name = await createOtherOrganization(owner);

@@ -45,7 +45,7 @@ test("a receiver is created, and its first delivery read, with the keyboard alon
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: "shop" }).waitFor();
   await getSection(page, "At Stripe").getByText("/hooks/").waitFor();
-  const forward = `underpass webhooks shop --forward 3000/hook --server ${pages.origin}`;
+  const forward = `npx underpass webhooks shop --forward 3000/hook --server ${pages.origin}`;
   await page.getByText(forward, { exact: true }).waitFor();
   await getSection(page, "How signatures are checked").getByText("t=<seconds>,v1=<hex>").waitFor();
 

@@ -53,6 +53,17 @@ test("headers are filtered and copied, cookies and queries are split, and secret
   expect(await page.evaluate("window.hacked")).toBeUndefined();
 });
 
+test("beside the list on a laptop, the response to a request without a body needs no scrolling", async () => {
+  const id = await capture("/short", { response: { body: "in sight" } });
+  const page = await pages.openAs(captured.owner.email);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.goto(`${pages.origin}/requests?selected=${id}`);
+  const panel = getSection(page, "Details of the request");
+  const body = (await panel.getByText("in sight").boundingBox())!;
+  const shown = (await panel.boundingBox())!;
+  expect(body.y + body.height).toBeLessThan(shown.y + shown.height);
+});
+
 test("headers that are hostile or as long as the server accepts are only text, each in its row", async () => {
   const script = "javascript:window.hacked=true";
   const id = await capture("/hostile-headers", {
