@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
-import { chmod, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
@@ -293,11 +293,17 @@ describe("a failing start prints a one-line reason, exits with 1 and leaves no p
       /DATABASE_URL: can't connect to the database at 127\.0\.0\.1:1: .*ECONNREFUSED/,
     ));
 
-  test("with another encryption key", () =>
-    expectFailure(
+  test("with another encryption key, and changes no object", async () => {
+    const classDir = join(dir, "objects/underpass-Receiver");
+    await mkdir(classDir, { recursive: true });
+    const unused = join(classDir, `${"0".repeat(64)}.sqlite`);
+    await writeFile(unused, "");
+    await expectFailure(
       { ENCRYPTION_KEY: btoa("k".repeat(32)) },
       /ENCRYPTION_KEY: not the key that this database was set up with/,
-    ));
+    );
+    expect((await stat(unused)).size).toBe(0);
+  });
 
   test("with another signing key", async () => {
     const jwk = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });
