@@ -153,7 +153,12 @@ function describeError(error: Error): string {
   const message = getErrorMessage(error);
   const [, status] = /^Unexpected server response: (\d+)$/.exec(message) ?? [];
   if (status === undefined) return message;
-  return status === "401"
-    ? "the API does not accept RELAY_SECRET: it must be the same as the server's"
-    : `the API answers ${status} instead of opening a WebSocket: check RELAY_API_URL`;
+  switch (status) {
+    case "401":
+      return "the API does not accept RELAY_SECRET: it must be the same as the server's";
+    case "503":
+      return "the API is not available now: it may be restarting (HTTP 503)";
+    default:
+      return `the API answers ${status} instead of opening a WebSocket: check RELAY_API_URL`;
+  }
 }

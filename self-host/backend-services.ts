@@ -37,8 +37,6 @@ export async function startBackendServices(
 ): Promise<BackendServices> {
   const dataDir = await openDataDir(settings.dataDir);
   cleanup.defer(() => dataDir.release());
-  const removed = await removeUnusedObjects(dataDir.objectsDir);
-  if (removed > 0) log.info(`objects: ${removed} unused files removed`);
   const secrets = await loadSecrets(dataDir.path, settings.secrets);
 
   let databaseUrl = settings.databaseUrl;
@@ -50,6 +48,9 @@ export async function startBackendServices(
     postgres = embedded.child;
   }
   const setup = await prepareDatabase(databaseUrl, secrets, log);
+  // Only now is it sure that these keys and this version are the right ones for the data.
+  const removed = await removeUnusedObjects(dataDir.objectsDir);
+  if (removed > 0) log.info(`objects: ${removed} unused files removed`);
 
   const gateway = await startGateway({
     socketPath: gatewayOn === "socket" ? join(dataDir.socketsDir, GATEWAY_SOCKET) : undefined,

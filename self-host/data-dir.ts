@@ -95,11 +95,28 @@ async function acquireLock(lockPath: string, lock: LockFile): Promise<void> {
     await link(ownPath, lockPath);
   } catch (error) {
     if (getErrorCode(error) !== "EEXIST") throw error;
-    await removeStaleLock(lockPath);
-    await link(ownPath, lockPath);
+    await replaceStaleLock(ownPath, lockPath);
   } finally {
     await rm(ownPath, { force: true });
   }
+}
+
+/** @throws StartError when the lock is not stale, or another start replaces it at the same time. */
+async function replaceStaleLock(ownPath: string, lockPath: string): Promise<void> {
+  try {
+    await removeStaleLock(lockPath);
+    await link(ownPath, lockPath);
+  } catch (error) {
+    // It was removed or replaced between two of these steps.
+    if (!["EEXIST", "ENOENT"].includes(getErrorCode(error) ?? "")) throw error;
+    throw createStartingError();
+  }
+}
+
+function createStartingError(): StartError {
+  return new StartError(
+    "DATA_DIR: another server is starting with this directory: stop it, or set DATA_DIR to another one",
+  );
 }
 
 /** Removes the lock of a server that was stopped with `kill -9`, and stops its workerd if that still runs. */
@@ -118,10 +135,7 @@ async function removeStaleLock(lockPath: string): Promise<void> {
   const isSame = (await readFile(stalePath, "utf8")) === text;
   if (!isSame) await link(stalePath, lockPath);
   await rm(stalePath, { force: true });
-  if (!isSame)
-    throw new StartError(
-      "DATA_DIR: another server is starting with this directory: stop it, or set DATA_DIR to another one",
-    );
+  if (!isSame) throw createStartingError();
 }
 
 /** The system reuses process ids, so the command line is compared: as the system reports it, relative paths included. */

@@ -105,6 +105,12 @@ export const OVERLOADED: Refusal = {
   retryAfterSeconds: 10,
 };
 
+/** The request waited for its turn: there are too many others, or workerd hangs. */
+export const NO_ANSWER: Refusal = {
+  ...OVERLOADED,
+  message: "The server does not answer now. Try again in a moment.",
+};
+
 export const TOO_MANY_CONNECTIONS: RefusalResponse = {
   code: "unavailable",
   message: "There are too many open connections. Try again later.",

@@ -31,6 +31,7 @@ import {
   formatRefusal,
   HEAD_TOO_LARGE,
   INVALID_HEADS,
+  NO_ANSWER,
   OVERLOADED,
   TOO_SLOW,
   UNAVAILABLE,
@@ -105,7 +106,7 @@ export class VisitorConnection {
       if (this.#requests > 0 && idleMs > this.#options.idleMaxMs) this.#end();
       else if (this.#requests === 0 && idleMs > FIRST_HEAD_MAX_MS) this.#refuse(TOO_SLOW);
     } else if (phase.kind === "queued" && silentMs > QUEUED_MAX_MS) {
-      this.#refuse(OVERLOADED);
+      this.#refuse(NO_ANSWER);
     } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#hasResponseBegun) {
       this.#refuse(TOO_SLOW);
     } else if (phase.kind === "response" && this.#heldBytes && silentMs > HELD_MAX_MS) {

@@ -52,6 +52,8 @@ interface ConnectionPoolOptions {
 export class ConnectionPool {
   readonly #pool: pg.Pool;
   readonly #turns: ConnectionTurns;
+  /** A restart of PostgreSQL ends all connections, which is one event for the log. */
+  #isLossLogged = false;
 
   constructor({ databaseUrl, connections, waitingMax, log }: ConnectionPoolOptions) {
     this.#pool = new pg.Pool({
@@ -64,9 +66,10 @@ export class ConnectionPool {
     // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
     this.#pool.on("error", (error) => {
       // The pool does not wait until its connections have ended, and PostgreSQL stops next.
-      if (this.#pool.ending) return;
+      if (this.#pool.ending || this.#isLossLogged) return;
+      this.#isLossLogged = true;
       log.warn(
-        `gateway: an idle connection to PostgreSQL was lost, and is replaced when needed: ${getErrorMessage(error)}`,
+        `gateway: idle connections to PostgreSQL were lost, and are replaced when needed: ${getErrorMessage(error)}`,
       );
     });
     const waitMaxMs = GATEWAY_CONNECTION_WAIT_MS;
@@ -102,7 +105,9 @@ export class ConnectionPool {
 
   async #connect(): Promise<PooledConnection> {
     try {
-      return (await this.#pool.connect()) as PooledConnection;
+      const connection = (await this.#pool.connect()) as PooledConnection;
+      this.#isLossLogged = false;
+      return connection;
     } catch (error) {
       throw new NoConnectionError(getErrorMessage(error));
     }

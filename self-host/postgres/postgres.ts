@@ -10,7 +10,7 @@ import { chown, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { SupervisedProcess, CHILD_STOP_MAX_MS } from "../processes/child.ts";
+import { SupervisedProcess, CHILD_STOP_MAX_MS, endWithThisProcess } from "../processes/child.ts";
 import { StartError } from "../errors.ts";
 import { SOCKET_PATH_MAX_BYTES, writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
@@ -166,11 +166,20 @@ function getSocketHost(clusterDir: string, port: number): string {
     : LOOPBACK;
 }
 
-/** While it starts or stops, PostgreSQL logs each rejected connection. Those are connections of our own probe. */
-function isWorthLogging(line: string): boolean {
-  return !/the database system is (starting up|not yet accepting|shutting down|in recovery)/.test(
-    line,
-  );
+/**
+ * While it starts or stops, PostgreSQL logs each rejected connection, with details. Those are connections of our own
+ * probe. After a kill -9, each of its processes logs that it ends.
+ */
+const EXPECTED_LINE = new RegExp(
+  [
+    "the database system is (starting up|not yet accepting|shutting down|in recovery)",
+    "DETAIL: +(Consistent recovery state|Recovery snapshot|Hot standby mode)",
+    "terminating connection due to unexpected postmaster exit",
+  ].join("|"),
+);
+
+export function isWorthLogging(line: string): boolean {
+  return !EXPECTED_LINE.test(line);
 }
 
 async function checkConnection(url: string): Promise<void> {
@@ -209,6 +218,8 @@ async function initializeCluster(
       ],
       { ...account, cwd: "/", stdio: [secret.fd, "ignore", "pipe", cluster.fd] },
     );
+    // A later start would create its cluster in the same directory.
+    endWithThisProcess(child, "SIGKILL");
     let stderr = "";
     child.stderr?.on("data", (text: Buffer) => (stderr += text.toString()));
     const [code] = (await once(child, "close")) as [number | null];

@@ -49,6 +49,17 @@ process.on("exit", () => {
   for (const [child, signal] of running) child.kill(signal);
 });
 
+/** @param signal sent to the child when this process exits or is killed before it. */
+export function endWithThisProcess(child: ChildProcess, signal: NodeJS.Signals): void {
+  const { pid } = child;
+  running.set(child, signal);
+  if (pid !== undefined) guardProcess(pid, signal);
+  child.once("exit", () => {
+    running.delete(child);
+    if (pid !== undefined) releaseProcess(pid);
+  });
+}
+
 export class SupervisedProcess {
   readonly #options: ChildOptions;
   readonly #log: Log;
@@ -111,13 +122,8 @@ export class SupervisedProcess {
     child.on("error", (error) => {
       this.#log.error(`${options.name} could not be sent a signal: ${getErrorMessage(error)}`);
     });
+    endWithThisProcess(child, options.signalOnParentExit);
     const { pid } = child;
-    running.set(child, options.signalOnParentExit);
-    if (pid !== undefined) guardProcess(pid, options.signalOnParentExit);
-    child.once("exit", () => {
-      running.delete(child);
-      if (pid !== undefined) releaseProcess(pid);
-    });
     if (pid !== undefined) await options.onSpawn?.(pid);
     for (const stream of ["stdout", "stderr"] as const) {
       const input = child[stream];

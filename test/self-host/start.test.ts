@@ -1,16 +1,17 @@
 import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
-import { chmod, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFailed, test, vi } from "vitest";
+import { listChildren } from "../../bench/processes.ts";
 import { connectDatabase, migrate } from "../../self-host/postgres/migrate.ts";
 import { getCommandLine } from "../../self-host/processes/processes.ts";
 import { createPreparedDir, createTemporaryDir } from "../harness/directories.ts";
 import { startServer, startExpectingFailure, type TestServer } from "../harness/server/server.ts";
-import { WAIT_OPTIONS } from "../harness/timeouts.ts";
+import { WAIT_MAX_MS, WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 async function query<Row extends object>(server: TestServer, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: await server.databaseUrl() });
@@ -236,6 +237,26 @@ test("after a kill -9 of the server, the next start recovers without help", asyn
   await rm(dir, { recursive: true });
 });
 
+test("a stop while the database is being created leaves no process running", async () => {
+  const dir = await createTemporaryDir();
+  const server = spawn(process.execPath, [join(import.meta.dirname, "../../self-host/start.ts")], {
+    cwd: dir,
+    env: { PATH: process.env.PATH, PORT: "0", DATA_DIR: join(dir, "data"), LOCAL_RELAY: "off" },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  const exit = once(server, "exit");
+  const findInitdb = () =>
+    listChildren(server.pid!).find((pid) => getCommandLine(pid)?.includes("/initdb "));
+  const initdb = await vi.waitUntil(findInitdb, { timeout: WAIT_MAX_MS, interval: 5 });
+  // It does not end by itself.
+  process.kill(initdb, "SIGSTOP");
+  onTestFailed(() => void process.kill(initdb, "SIGKILL"));
+  server.kill("SIGTERM");
+  await exit;
+  await expect.poll(() => getCommandLine(initdb), WAIT_OPTIONS).toBeUndefined();
+  await rm(dir, { recursive: true, maxRetries: 5 });
+});
+
 describe("a failing start prints a one-line reason, exits with 1 and leaves no process running", () => {
   let dir: string;
   beforeAll(async () => {
@@ -272,11 +293,17 @@ describe("a failing start prints a one-line reason, exits with 1 and leaves no p
       /DATABASE_URL: can't connect to the database at 127\.0\.0\.1:1: .*ECONNREFUSED/,
     ));
 
-  test("with another encryption key", () =>
-    expectFailure(
+  test("with another encryption key, and changes no object", async () => {
+    const classDir = join(dir, "objects/underpass-Receiver");
+    await mkdir(classDir, { recursive: true });
+    const unused = join(classDir, `${"0".repeat(64)}.sqlite`);
+    await writeFile(unused, "");
+    await expectFailure(
       { ENCRYPTION_KEY: btoa("k".repeat(32)) },
       /ENCRYPTION_KEY: not the key that this database was set up with/,
-    ));
+    );
+    expect((await stat(unused)).size).toBe(0);
+  });
 
   test("with another signing key", async () => {
     const jwk = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });

@@ -51,6 +51,13 @@ test.each(["first", "later"])(
   },
 );
 
+test("a 503 says when to try again", async () => {
+  const host = newHost();
+  const { env } = createEnv(broken, broken);
+  const { status, headers } = await visit(new Request(`http://${host}/`), env, host);
+  expect([status, headers.get("retry-after")]).toEqual([503, "2"]);
+});
+
 test("a GET whose first call fails is sent again", async () => {
   const { env } = createEnv(broken, new Response("hello"));
   expect(await send(env, "GET", newHost())).toEqual([200, null]);

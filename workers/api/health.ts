@@ -8,6 +8,7 @@ import { toUtf8 } from "../../shared/bytes.ts";
 import { getAccessTokenKeys, getCapabilityTokenKeys, type SigningKeys } from "../identity/keys.ts";
 import { encrypt, decrypt } from "../identity/encryption.ts";
 import { log } from "../../shared/log.ts";
+import { SECOND_MS } from "../../shared/time.ts";
 import { relayObject } from "../objects.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
 import { createRouter, jsonResponse, route, type ApiContext } from "./route.ts";
@@ -21,6 +22,8 @@ const Ready = Health.extend({
 const Jwks = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) });
 /** `/ready` waits at most this long for the objects of relays. */
 const RELAY_ANSWER_MAX_MS = 1_000;
+/** A part that takes longer does not work, such as a database whose machine hangs. */
+const PART_ANSWER_MAX_MS = 3_000;
 const NotReady = z.object({
   error: z.literal("not_ready"),
   message: z.string(),
@@ -113,7 +116,7 @@ async function listFailingParts(c: ApiContext): Promise<string[]> {
   const checked = await Promise.all(
     Object.entries(probes).map(async ([name, probe]) => {
       try {
-        await probe();
+        await Promise.race([probe(), failLate()]);
         return null;
       } catch (error) {
         log("error", "not_ready", { part: name, cause: describeError(error) });
@@ -122,6 +125,11 @@ async function listFailingParts(c: ApiContext): Promise<string[]> {
     }),
   );
   return checked.filter((name) => name !== null);
+}
+
+async function failLate(): Promise<never> {
+  await scheduler.wait(PART_ANSWER_MAX_MS);
+  throw new Error(`no answer within ${PART_ANSWER_MAX_MS / SECOND_MS} s`);
 }
 
 async function probeSigning(

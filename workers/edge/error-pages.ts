@@ -92,7 +92,6 @@ const GENERIC: PageText = {
 
 /** The headers of a refusal that are sent to the visitor. */
 const FORWARDED_HEADERS = [
-  "retry-after",
   "www-authenticate",
   "ratelimit-limit",
   "ratelimit-remaining",
@@ -131,6 +130,9 @@ export function createRefusalPage(
 /** One for each isolate: its limit counts the pages of all visitors. */
 const errorLog = new LimitedLog("info", "error_page");
 
+/** For programs that send again, such as those of webhooks. */
+const UNAVAILABLE_RETRY_AFTER_SECONDS = 2;
+
 interface ErrorPageOptions extends Partial<Omit<PageText, "hint">> {
   /** undefined: no hint. */
   hint?: string | undefined;
@@ -146,8 +148,9 @@ export function createErrorPage(
   request: Request,
   env: Env,
   code: ErrorCode,
-  { retryAfterSeconds, requestId: givenId, format, ...texts }: ErrorPageOptions = {},
+  { requestId: givenId, format, ...options }: ErrorPageOptions = {},
 ): Response {
+  const { retryAfterSeconds = getRetryAfterSeconds(code), ...texts } = options;
   const isHtml = format === undefined ? wantsHtml(request) : format === "html";
   const status = STATUS_BY_CODE[code];
   const requestId = givenId ?? crypto.randomUUID();
@@ -162,6 +165,7 @@ export function createErrorPage(
     "x-content-type-options": "nosniff",
     vary: "accept",
   });
+  if (retryAfterSeconds !== undefined) headers.set("retry-after", String(retryAfterSeconds));
   secureTransport(request, env, headers);
   if (!isHtml) {
     const body: ErrorBody = {
@@ -172,6 +176,10 @@ export function createErrorPage(
     return new Response(JSON.stringify(body), { status, headers });
   }
   return new Response(renderHtmlPage(status, code, text), { status, headers });
+}
+
+function getRetryAfterSeconds(code: ErrorCode): number | undefined {
+  return code === "unavailable" ? UNAVAILABLE_RETRY_AFTER_SECONDS : undefined;
 }
 
 /** For answers of the edge. A custom domain belongs to a customer, who decides whether it needs TLS for a year. */

@@ -200,6 +200,17 @@ describe("health", () => {
     }
     expect((await api.anonymous.get("/ready")).status).toBe(200);
   });
+
+  test("names a database that does not answer, instead of waiting for it", async () => {
+    await api.sql("begin");
+    try {
+      await api.sql("lock table installation");
+      const { status, body } = await api.anonymous.get("/ready");
+      expect({ status, body }).toMatchObject({ status: 503, body: { missing: ["database"] } });
+    } finally {
+      await api.sql("rollback");
+    }
+  });
 });
 
 test("the log has a line for each request, without secrets", async () => {

@@ -11,7 +11,8 @@ const REQUIRED = { RELAY_API_URL: "http://127.0.0.1:1", RELAY_SECRET };
 test.each([
   [401, "the API does not accept RELAY_SECRET: it must be the same as the server's"],
   [404, "the API answers 404 instead of opening a WebSocket: check RELAY_API_URL"],
-])("an API that answers %i is logged with the setting to check", async (status, problem) => {
+  [503, "the API is not available now: it may be restarting (HTTP 503)"],
+])("an API that answers %i is logged with what that means", async (status, problem) => {
   await using api = await startHttpServer((_, response) => response.writeHead(status).end());
   const warn = vi.fn();
   const link = new ApiLink({
