@@ -23,7 +23,7 @@ export interface AccessRequest {
   isWebSocket: boolean;
 }
 
-/** Frameworks that support servers which rewrite paths take the original path from these headers, whoever sent them. */
+/** Frameworks that support servers which rewrite paths take the original path from these headers, also from a visitor's. */
 const PATH_HEADERS = new Set(["x-original-url", "x-rewrite-url"]);
 
 export function readAccessRequest(
