@@ -1,6 +1,9 @@
 /** What visitors and agents can make a tunnel's object hold: requests in flight, and bytes on their way. */
 import { describe, expect, test, vi } from "vitest";
-import type { AgentLink } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import {
+  STRAY_FRAMES_PER_SECOND_MAX,
+  type AgentLink,
+} from "../../../../durable-objects/tunnel/agents/agent-link.ts";
 import {
   BufferedBytes,
   ISOLATE_BUFFER_MAX_BYTES,
@@ -352,9 +355,10 @@ test("a flood of credit that changes nothing does not keep the tunnel from servi
   const { stream } = await agent.nextRequest();
   for (let sent = 0; sent < STREAM_WINDOW_BYTES;)
     sent += (await agent.next(FRAME.data)).payload.byteLength;
+  // All that an agent may send of it in a second.
   for (let i = 0; i < 4; i += 1)
     agent.send((writer) => {
-      while (writer.length < WIRE_MESSAGE_MAX_BYTES - 100) {
+      for (let frames = 0; frames < STRAY_FRAMES_PER_SECOND_MAX / 4; frames += 2) {
         writer.writeCredit(stream, 0);
         writer.writeCredit(stream + 1, 1);
       }
