@@ -1,4 +1,5 @@
 /** The parts of a visitor's request that a tunnel's gates read, and the slow checks that the gates ask for. */
+import { toPlainName } from "../protocol/header-names.ts";
 import { getAuthority } from "../protocol/hosts.ts";
 import type { JwtValidation } from "../protocol/schemas/access/policies.ts";
 import { getRequestTarget, splitTarget } from "../protocol/request-target.ts";
@@ -10,6 +11,8 @@ export interface AccessRequest {
   method: string;
   /** The path of the request target, unchanged and without the query. */
   path: string;
+  /** The paths in headers that some frameworks read instead. */
+  headerPaths: string[];
   authorization: string | null;
   address: string;
   /** The requested host and port, as the visitor wrote them. */
@@ -19,6 +22,9 @@ export interface AccessRequest {
   origin: string | null;
   isWebSocket: boolean;
 }
+
+/** Frameworks that support servers which rewrite paths take the original path from these headers, also from a visitor's. */
+const PATH_HEADERS = new Set(["x-original-url", "x-rewrite-url"]);
 
 export function readAccessRequest(
   request: Request,
@@ -31,6 +37,7 @@ export function readAccessRequest(
     tunnelId,
     method,
     path,
+    headerPaths: readHeaderPaths(headers),
     authorization: headers.get("authorization"),
     address,
     authority: getAuthority(url),
@@ -38,6 +45,17 @@ export function readAccessRequest(
     origin: headers.get("origin"),
     isWebSocket: headers.has("upgrade"),
   };
+}
+
+function readHeaderPaths(headers: Headers): string[] {
+  return (
+    [...headers]
+      .filter(([name]) => PATH_HEADERS.has(toPlainName(name)))
+      // Repeated headers are joined with a comma, which a path can contain, too.
+      .flatMap(([, value]) => [value, ...value.split(",").slice(1)])
+      .map((value) => splitTarget(value.trim().replace(/^https?:\/\/[^/?]*/i, "")).path)
+      .map((path) => (path.startsWith("/") ? path : `/${path}`))
+  );
 }
 
 export type PasswordVerdict =

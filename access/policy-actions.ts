@@ -70,10 +70,21 @@ export async function authorizeByPolicy(
   request: AccessRequest,
   authenticators: Pick<Authenticators, "token">,
 ): Promise<Refusal | null> {
-  const refusal = deny.length > 0 ? toPathRefusal(checkPath(deny, request.path)) : null;
+  const refusal = deny.length > 0 ? checkPaths(deny, request) : null;
   if (refusal !== null || jwt === null) return refusal;
   const verdict = await authenticators.token(jwt, realm, request);
   return verdict === "valid" ? null : { ...toTokenRefusal(verdict), by: "jwt_validation" };
+}
+
+function checkPaths(
+  deny: string[],
+  { path, headerPaths }: Pick<AccessRequest, "path" | "headerPaths">,
+): Refusal | null {
+  for (const read of [path, ...headerPaths]) {
+    const refusal = toPathRefusal(checkPath(deny, read));
+    if (refusal !== null) return refusal;
+  }
+  return null;
 }
 
 function toPathRefusal(verdict: PathVerdict): Refusal | null {

@@ -4,11 +4,16 @@ import type { CloseName } from "../protocol/wire/close-codes.ts";
 import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
+import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 import { SourceSlots } from "../shared/bounds/source-slots.ts";
+import { takeFromBucket, type TokenBucket } from "../shared/bounds/token-bucket.ts";
 import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
 import type { AgentConnection, Association } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,
+  AGENT_MESSAGE_OVERHEAD_BYTES,
+  AGENT_MESSAGES_BURST_BYTES,
+  AGENT_MESSAGES_BYTES_PER_SECOND,
   ASSOCIATIONS_MAX,
   AGENT_PORT_CONNECTIONS_MAX,
   TICKET_CLOCK_TOLERANCE_MS,
@@ -71,6 +76,10 @@ export interface AssociationsOptions {
 }
 
 const U32 = 0x1_0000_0000;
+const MESSAGE_RATE = {
+  burst: AGENT_MESSAGES_BURST_BYTES,
+  refillMs: 1_000 / AGENT_MESSAGES_BYTES_PER_SECOND,
+};
 
 export class Associations {
   readonly agentSocket: AgentUdpSocket;
@@ -91,6 +100,8 @@ export class Associations {
   /** One change of a port at a time. */
   readonly #changes = new Map<string, Promise<unknown>>();
   readonly #byId = new Map<number, Entry>();
+  /** What the agents of a port may still send: a bucket outlives their connections. */
+  readonly #messageBuckets = new BoundedMap<string, TokenBucket>(ASSOCIATIONS_MAX);
   /** Tunnels whose agent disconnected while connections were open. */
   readonly #released = new Set<TunnelAssociation>();
   #isClosed = false;
@@ -152,6 +163,16 @@ export class Associations {
     if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
     if (ticket.generation >= current.generation) association.renew(this.#withLatestCidrs(ticket));
     return null;
+  }
+
+  /** @param bytes of a JSON message of its agent. @returns whether the message may be read. */
+  takeMessage({ ticket }: Association, bytes: number): boolean {
+    const port = toPortKey(ticket);
+    const cost = bytes + AGENT_MESSAGE_OVERHEAD_BYTES;
+    const saved = this.#messageBuckets.get(port);
+    const { bucket, waitMs } = takeFromBucket(saved, MESSAGE_RATE, Date.now(), cost);
+    this.#messageBuckets.set(port, bucket);
+    return waitMs === 0;
   }
 
   /** The control connection was lost. */

@@ -113,6 +113,8 @@ export class ControlConnection implements Agent {
         this.close("protocol_error", "the binary message is not a sequence of datagrams");
       return;
     }
+    if (!this.#options.associations.takeMessage(association, bytes.length))
+      return this.close("going_away", "too many messages were sent for this port: try again later");
     const message = parseMessage(bytes);
     if (!message)
       return this.close("protocol_error", "the message is not one that an agent may send");

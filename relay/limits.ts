@@ -6,6 +6,14 @@ import { MINUTE_MS } from "../shared/time.ts";
 
 /** A JSON or datagram message of an agent. A resume of 4,096 flows is about 700 KB. */
 export const AGENT_MESSAGE_MAX_BYTES = 1024 * 1024;
+/**
+ * JSON messages of the agents of a port, in bytes. A resume of 4,096 flows takes 20 ms. The burst is five of them and the
+ * devices of all their flows; the rate then costs the relay 1 ms a second.
+ */
+export const AGENT_MESSAGES_BURST_BYTES = 4 * 1024 * 1024;
+export const AGENT_MESSAGES_BYTES_PER_SECOND = 32 * 1024;
+/** What a message counts besides its bytes. */
+export const AGENT_MESSAGE_OVERHEAD_BYTES = 256;
 export const ASSOCIATIONS_MAX = 10_000;
 /** Sockets of the relay's own TCP port: control and data connections. */
 export const AGENT_PORT_CONNECTIONS_MAX = 65_536;

@@ -24,9 +24,10 @@ export const PASSWORD_CHECK_INTERVAL_MS = 100;
 export const PASSWORD_CHECK_POLL_MS = 10;
 /** A request that has not polled for this long has been canceled. */
 export const PASSWORD_CHECK_ABANDONED_MS = 1_000;
-/** Passwords that wait to be hashed: in an isolate, and for one tunnel. */
+/** Passwords that wait to be hashed: in an isolate, for one tunnel, and of one source, whichever tunnels it visits. */
 const PASSWORD_CHECKS_MAX = 32;
 export const PASSWORD_CHECKS_MAX_PER_TUNNEL = 8;
+export const PASSWORD_CHECKS_MAX_PER_SOURCE = 8;
 /** Wrong passwords from one source address for one tunnel: a burst, then one for each interval. */
 export const WRONG_PASSWORD_BURST = 5;
 export const WRONG_PASSWORD_REFILL_MS = 12_000;
@@ -50,6 +51,8 @@ export interface PasswordDeps {
 interface QueueEntry {
   /** Identifies the tunnel: no two hashes have the same salt. */
   passwordHash: string;
+  /** The group of the address that sent it first. */
+  source: string;
   /** The request that computes the hash when it is this entry's turn. */
   owner: symbol;
   polledAtMs: number;
@@ -92,7 +95,7 @@ export class PasswordAuthenticator {
   ): Promise<PasswordVerdict> {
     const deps = this.#deps;
     const self = Symbol();
-    const source = `${auth.passwordHash} ${getAddressGroup(address)}`;
+    const source = getAddressGroup(address);
     for (;;) {
       const refusal = this.#joinQueue(key, auth, self, source);
       if (refusal) return refusal;
@@ -102,7 +105,7 @@ export class PasswordAuthenticator {
         // In this order, so that a wrong username takes as long as a wrong password.
         const isCorrect =
           (await deps.verify(auth.passwordHash, credentials.password)) && isUsername;
-        this.#remember(key, isCorrect, source);
+        this.#remember(key, isCorrect, toAttemptKey(auth, source));
       } else {
         await deps.wait(PASSWORD_CHECK_POLL_MS);
       }
@@ -114,39 +117,48 @@ export class PasswordAuthenticator {
   /** Joins the queue, stays in it, or shares the entry of another request with the same credentials. */
   #joinQueue(
     key: string,
-    { passwordHash }: BasicAuth,
+    auth: BasicAuth,
     self: symbol,
     source: string,
   ): PasswordVerdict | undefined {
     const nowMs = this.#deps.now();
+    const { passwordHash } = auth;
     const entry = this.#queue.get(key);
     if (entry && (entry.owner === self || !isAbandoned(entry, nowMs))) {
       if (entry.owner === self) entry.polledAtMs = nowMs;
       return undefined;
     }
-    if (!entry && this.#isFull(passwordHash, nowMs)) {
+    if (!entry && this.#isFull(passwordHash, source, nowMs)) {
       return { busyForMs: PASSWORD_CHECK_INTERVAL_MS * PASSWORD_CHECKS_MAX_PER_TUNNEL };
     }
     // Charged before hashing, so that concurrent guesses are limited too.
+    const attemptKey = toAttemptKey(auth, source);
     const { bucket, waitMs } = takeFromBucket(
-      this.#wrongBySource.get(source),
+      this.#wrongBySource.get(attemptKey),
       PASSWORD_ATTEMPT_LIMIT,
       nowMs,
     );
-    this.#wrongBySource.set(source, bucket);
+    this.#wrongBySource.set(attemptKey, bucket);
     if (waitMs > 0) return { tooManyWrongForMs: waitMs };
-    this.#queue.set(key, { passwordHash, owner: self, polledAtMs: nowMs });
+    this.#queue.set(key, { passwordHash, source, owner: self, polledAtMs: nowMs });
     return undefined;
   }
 
-  #isFull(passwordHash: string, nowMs: number): boolean {
+  #isFull(passwordHash: string, source: string, nowMs: number): boolean {
     let tunnelEntries = 0;
+    let sourceEntries = 0;
     for (const [key, entry] of this.#queue) {
-      if (isAbandoned(entry, nowMs)) this.#queue.delete(key);
-      else if (entry.passwordHash === passwordHash) tunnelEntries += 1;
+      if (isAbandoned(entry, nowMs)) {
+        this.#queue.delete(key);
+        continue;
+      }
+      if (entry.passwordHash === passwordHash) tunnelEntries += 1;
+      if (entry.source === source) sourceEntries += 1;
     }
     return (
-      tunnelEntries >= PASSWORD_CHECKS_MAX_PER_TUNNEL || this.#queue.size >= PASSWORD_CHECKS_MAX
+      tunnelEntries >= PASSWORD_CHECKS_MAX_PER_TUNNEL ||
+      sourceEntries >= PASSWORD_CHECKS_MAX_PER_SOURCE ||
+      this.#queue.size >= PASSWORD_CHECKS_MAX
     );
   }
 
@@ -157,13 +169,18 @@ export class PasswordAuthenticator {
     return false;
   }
 
-  #remember(key: string, isCorrect: boolean, source: string): void {
+  #remember(key: string, isCorrect: boolean, attemptKey: string): void {
     this.#queue.delete(key);
     if (!isCorrect) return void this.#wrong.set(key, true);
     this.#correct.set(key, true);
-    const bucket = this.#wrongBySource.get(source);
+    const bucket = this.#wrongBySource.get(attemptKey);
     if (bucket) bucket.tokens = Math.min(WRONG_PASSWORD_BURST, bucket.tokens + 1);
   }
+}
+
+/** Wrong passwords are counted for each tunnel and source. */
+function toAttemptKey({ passwordHash }: BasicAuth, source: string): string {
+  return `${passwordHash} ${source}`;
 }
 
 function isAbandoned({ polledAtMs }: QueueEntry, nowMs: number): boolean {

@@ -26,11 +26,11 @@ export function checkPath(denied: readonly string[], path: string): PathVerdict 
   return new CheckedPath(path).check(denied);
 }
 
-/** A path that is compared with several lists. It is read once, whatever its spelling. */
+/** A path that is compared with several lists. It is read once for all of them. */
 export class CheckedPath {
   readonly #path: string;
   readonly #isAmbiguous: boolean;
-  #readings: Readings | undefined;
+  #readings: Readings[] | undefined;
 
   constructor(path: string) {
     this.#path = path;
@@ -41,9 +41,26 @@ export class CheckedPath {
     const prefixes = compile(denied);
     if (!this.#isAmbiguous) return beginsWithAny(prefixes, this.#path) ? "denied" : "allowed";
     if (this.#path.length > AMBIGUOUS_PATH_MAX_CHARS) return "too_long";
-    this.#readings ??= new Readings(this.#path);
-    return this.#readings.isDenied(prefixes) ? "denied" : "allowed";
+    this.#readings ??= listTargetPaths(this.#path).map((path) => new Readings(path));
+    const isDenied = this.#readings.some((readings) => readings.isDenied(prefixes));
+    return isDenied ? "denied" : "allowed";
   }
+}
+
+/**
+ * A host after two slashes, as in a URL without a scheme, up to the next slash: in RFC 3986 §4.2, where `\` counts as a slash
+ * (`new URL(request.url, base)`), and for servers that decode the path first.
+ */
+const LEADING_HOSTS = [
+  /^\/\/[^/]*/,
+  /^[/\\]{2,}[^/\\]*/,
+  /^(?:[/\\]|%2f|%5c){2,}(?:(?!%2f|%5c)[^/\\])*/i,
+];
+
+/** The path, and what remains of it for servers that take its beginning for a host. */
+function listTargetPaths(path: string): string[] {
+  const withoutHosts = LEADING_HOSTS.map((host) => path.replace(host, ""));
+  return [...new Set([path, ...withoutHosts])].filter((text) => text !== "");
 }
 
 /** Whether it has several interpretations, which take a hundred times as long to compare as one. */

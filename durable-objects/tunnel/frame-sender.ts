@@ -35,4 +35,9 @@ export class FrameSender {
       // The socket has closed; its close event ends the streams.
     }
   }
+
+  /** Keeps no more memory than small frames need. */
+  freeLargeBuffers(): void {
+    this.#writer.freeLargeBuffers();
+  }
 }

@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { SHARDS_MAX } from "../limits.ts";
 import { LOCAL_SERVER_MAX_CHARS } from "../local-server.ts";
+import { freeBytes } from "../../shared/bytes.ts";
 import { parseJson } from "../../shared/json.ts";
 
 /** Header of a frame: type, flags, stream id, payload length. */
@@ -242,6 +243,7 @@ const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 const WRITER_START_BYTES = 4096;
 const WRITER_SPARES_MAX = 4;
+const WRITER_LARGE_BUFFER_BYTES = 32 * 1024;
 
 /**
  * Collects the frames of one turn into one message. Buffers are reused: the caller of `take` recycles the message when it
@@ -268,6 +270,18 @@ export class FrameWriter {
   /** The message is sent: its bytes may be overwritten. */
   recycle(message: Uint8Array<ArrayBuffer>): void {
     if (this.#spares.length < WRITER_SPARES_MAX) this.#spares.push(new Uint8Array(message.buffer));
+  }
+
+  /** Frees the buffers that large heads and bodies needed. Frames that are not taken yet stay. */
+  freeLargeBuffers(): void {
+    const large = this.#spares.filter(isLargeBuffer);
+    if (large.length > 0) this.#spares = this.#spares.filter((spare) => !isLargeBuffer(spare));
+    if (this.#length === 0 && isLargeBuffer(this.#bytes)) {
+      large.push(this.#bytes);
+      this.#bytes = new Uint8Array(WRITER_START_BYTES);
+      this.#view = new DataView(this.#bytes.buffer);
+    }
+    for (const buffer of large) freeBytes(buffer);
   }
 
   writeBytes(type: FrameType, flags: number, stream: number, payload: Uint8Array): void {
@@ -328,6 +342,10 @@ export class FrameWriter {
     this.#bytes = grown;
     this.#view = new DataView(grown.buffer);
   }
+}
+
+function isLargeBuffer({ byteLength }: Uint8Array): boolean {
+  return byteLength > WRITER_LARGE_BUFFER_BYTES;
 }
 
 /** @returns null when the payload is not valid UTF-8. */

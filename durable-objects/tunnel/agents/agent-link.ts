@@ -161,13 +161,20 @@ export class AgentLink {
   /** The stream has ended on both sides. */
   finish(id: number): void {
     this.#streams.delete(id);
+    this.#freeLargeBuffers();
   }
 
   /** Ends the stream early, and notifies the agent. */
   reset(id: number, code: ResetCode, reason: string): void {
     if (!this.#streams.delete(id)) return;
     this.windows.drop(id);
+    this.#freeLargeBuffers();
     this.send((writer) => writer.writeCodeAndText(FRAME.reset, id, code, reason));
+  }
+
+  /** A busy link uses them again; for others, each large head would leave half a megabyte in memory. */
+  #freeLargeBuffers(): void {
+    if (this.#streams.size <= BUSY_STREAMS) this.#sender.freeLargeBuffers();
   }
 
   // ── Writing ──
@@ -246,6 +253,7 @@ export class AgentLink {
       // In this order: dropping the window wakes a waiting sender, which must see that the stream has ended.
       stream.onReset(reset.code, reset.text);
       this.windows.drop(frame.stream);
+      this.#freeLargeBuffers();
       return true;
     }
     if (stream) return stream.onFrame(frame);

@@ -34,7 +34,7 @@ import { NODE_ENVIRONMENT } from "../node-environment.ts";
 import { reservePorts } from "../ports.ts";
 
 const MAIN = join(dirname(fileURLToPath(import.meta.url)), "../../../relay/main.ts");
-const PORTS = 20;
+const PORTS = 24;
 
 type Key = Awaited<ReturnType<typeof generateKeyPair>>["privateKey"];
 

@@ -39,6 +39,7 @@ const request = (path = "/") => ({
   method: "GET",
   origin: null,
   isWebSocket: false,
+  headerPaths: [],
 });
 
 /** Authenticators with fixed verdicts, and the order in which they were called. */
@@ -175,4 +176,31 @@ test("the path that gates read is the request target up to its query, unchanged"
   expect(readPath("http://h/a%2e%2e//b?c=/../d")).toBe("/a%2e%2e//b");
   expect(readPath("http://h?c")).toBe("/");
   expect(readPath("http://h//evil.test/x")).toBe("//evil.test/x");
+});
+
+describe("a deny rule also applies to the path in a header that frameworks read instead", () => {
+  const gates = buildGates(settings([{ kind: "deny", path_prefix: "/admin" }]), createGatesTag())!;
+  const findCode = async (name: string, value: string) => {
+    const visit = new Request("http://shop.localhost/", { headers: { [name]: value } });
+    const read = readAccessRequest(visit, "id", "192.0.2.1");
+    return (await authorize(gates, read, fixedAuthenticators().authenticators))?.code;
+  };
+
+  test.each([
+    ["x-original-url", "/admin"],
+    ["x-original-url", "/x/..;/%61dmin?a"],
+    ["X-Rewrite-URL", "admin/users"],
+    ["x_rewrite_url", "https://shop.localhost/admin"],
+    ["x-rewrite-url", "/public, /admin"],
+  ])("%s: %s", async (name, value) => {
+    expect(await findCode(name, value)).toBe("forbidden");
+  });
+
+  test.each([
+    ["x-original-url", "/public"],
+    ["x-rewrite-url", "/?next=/admin"],
+    ["x-forwarded-prefix", "/admin"],
+  ])("but not %s: %s", async (name, value) => {
+    expect(await findCode(name, value)).toBeUndefined();
+  });
 });

@@ -53,6 +53,7 @@ describe("a traffic policy", () => {
       method: "GET",
       origin: null,
       isWebSocket: false,
+      headerPaths: [],
     });
     const decide = async (path: string) =>
       (await authorizeByPolicy({ ...effects, realm: "shop" }, request(path), authenticators))?.code;

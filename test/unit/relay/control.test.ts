@@ -167,6 +167,32 @@ test("a message with more values or levels than any has is not parsed, and one w
   expect(agent.closed).toBeNull();
 });
 
+test("messages beyond the rate of a port end the connection, also after a reconnect, and those for other ports are read", async () => {
+  const [port, other] = [newPort(), newPort()];
+  const flow = { id: 1, address: "192.0.2.1", port: 1, tag: "t".repeat(24) };
+  const flows = Array(FLOWS_PER_PORT_MAX).fill(flow);
+  const resume = { type: "resume" as const, association: 1, flows };
+  const connect = async (to: number) => {
+    const agent = new RelayAgent(relay.url, await relay.networkTicket({ port: to }));
+    await agent.waitForWelcome("network");
+    return agent;
+  };
+  {
+    await using agent = await connect(port);
+    for (let n = 0; n < 20; n++) agent.send(resume);
+    expect((await agent.waitForClose()).code).toBe(CLOSE.going_away);
+  }
+  {
+    await using again = await connect(port);
+    for (let n = 0; n < 4; n++) again.send(resume);
+    expect((await again.waitForClose()).code).toBe(CLOSE.going_away);
+  }
+  await using neighbor = await connect(other);
+  neighbor.send(resume);
+  await neighbor.flush();
+  expect(neighbor.closed).toBeNull();
+});
+
 test("messages of a stranger are not read while the ticket is verified", async () => {
   const { privateKey: key } = await generateKeyPair("ES256");
   const unknown = await relay.networkTicket({}, { key, kid: "of another service" });

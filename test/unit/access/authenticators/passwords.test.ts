@@ -12,6 +12,7 @@ import {
   PASSWORD_CHECK_ABANDONED_MS,
   PASSWORD_CHECK_INTERVAL_MS,
   PASSWORD_CHECK_POLL_MS,
+  PASSWORD_CHECKS_MAX_PER_SOURCE,
   PASSWORD_CHECKS_MAX_PER_TUNNEL,
   WRONG_PASSWORD_BURST,
   WRONG_PASSWORD_REFILL_MS,
@@ -132,6 +133,19 @@ describe("wrong passwords", () => {
     expect(hashedAtMs).toHaveLength(1);
     for (let n = 1; n < WRONG_PASSWORD_BURST; n++)
       expect(await settle(send(`g${n}`))).toBe("wrong");
+  });
+
+  test("from one address for many tunnels take a part of the queue, so that there is room for those of other addresses", async () => {
+    const flood = Array.from({ length: 100 }, (_, n) =>
+      send(`guess ${n}`, { auth: { username: "ann", passwordHash: `hash of tunnel ${n}` } }),
+    );
+    const other = send("right", { address: "198.51.100.1" });
+    await untilArrived([...flood, other]);
+    expect(await settle(other)).toBe("correct");
+    const verdicts = await settle(Promise.all(flood));
+    const hashed = verdicts.filter((verdict) => verdict === "wrong");
+    expect(hashed.length).toBeGreaterThanOrEqual(PASSWORD_CHECKS_MAX_PER_SOURCE);
+    expect(hashed.length).toBeLessThan(2 * PASSWORD_CHECKS_MAX_PER_SOURCE);
   });
 
   test("from many addresses at once leave time for other requests, and for passwords of other tunnels", async () => {

@@ -41,6 +41,12 @@ describe("a denied prefix also covers", () => {
     ["/.;x/admin", "a parameter of a dot"],
     ["/x/..%3bx/admin", "an encoded parameter of dots"],
     ["/a%2fb/../admin", "a segment with an encoded slash, taken back"],
+    ["//host/admin", "a host"],
+    ["//user@host:80/./admin", "a host with a user and a port, before a dot"],
+    ["///host//admin", "a host after three slashes, before an empty segment"],
+    ["/\\host\\%61dmin", "a host between backslashes, before an encoded letter"],
+    ["//a\\b/admin", "a host that ends at a slash only"],
+    ["/%2fhost%5cadmin", "a host between encoded slashes"],
   ])("%s: %s", (path) => {
     expect(isDeniedPath(["/admin"], path)).toBe(true);
   });
@@ -68,6 +74,9 @@ describe("a path without a denied prefix is admitted", () => {
     "/adm",
     "/adm/in",
     "/x/%2e%2e/y/admin",
+    "//host",
+    "//host/public/admin",
+    "/x//host/admin",
     "/a/../b/../public",
     "/%",
     "/%zz/%4",
@@ -157,11 +166,17 @@ describe("a path that is read once", () => {
   const HOSTILE = ["/x", "/..", "%2f", "/a%2e;b\\c", "//./%61", "/%2e%2e", "%e2%82%ac", ";%", "/"];
 
   test.each(HOSTILE)("many times %s is read once, up to 4 KiB", (part) => {
-    const path = `/%5c;${part.repeat(AMBIGUOUS_PATH_MAX_CHARS)}`.slice(0, AMBIGUOUS_PATH_MAX_CHARS);
-    const [verdict, reads] = readCounted(path);
+    const read = (start: string) => {
+      const path = start + part.repeat(AMBIGUOUS_PATH_MAX_CHARS);
+      return readCounted(path.slice(0, AMBIGUOUS_PATH_MAX_CHARS));
+    };
+    const [verdict, reads] = read("/a%5c;");
     // Each character once, and the beginning again when it is compared with the prefix.
     expect(verdict).toBe("allowed");
     expect(reads).toBeLessThan(2 * AMBIGUOUS_PATH_MAX_CHARS);
+    // And again from each place at which a host can end.
+    const [, readsWithHost] = read("//a%5cb\\c;");
+    expect(readsWithHost).toBeLessThan(5 * AMBIGUOUS_PATH_MAX_CHARS);
   });
 
   test.each(HOSTILE)("many times %s is refused unread beyond 4 KiB", (part) => {

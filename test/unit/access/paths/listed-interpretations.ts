@@ -7,7 +7,13 @@ export function isDeniedByListing(prefixes: string[], path: string): boolean {
   const denied = [...new Set(prefixes.flatMap((prefix) => [prefix, decode(prefix)]))];
   const isBelow = (interpretation: string) =>
     denied.some((prefix) => interpretation.startsWith(prefix));
-  return isBelow(path) || listInterpretations(path).some(isBelow);
+  const hosts = [
+    /^\/\/[^/]*/,
+    /^[/\\]{2,}[^/\\]*/,
+    /^(?:[/\\]|%2f|%5c){2,}(?:(?!%2f|%5c)[^/\\])*/i,
+  ];
+  const withoutHost = hosts.map((host) => path.replace(host, ""));
+  return isBelow(path) || [path, ...withoutHost].flatMap(listInterpretations).some(isBelow);
 }
 
 /** Stands for an encoded slash, which does not separate segments, while dots are resolved. */
