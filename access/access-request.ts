@@ -11,8 +11,8 @@ export interface AccessRequest {
   method: string;
   /** The path of the request target, unchanged and without the query. */
   path: string;
-  /** The paths in headers that some frameworks read instead. */
-  headerPaths: string[];
+  /** Reads the paths in headers that some frameworks take instead. It looks at every header. */
+  getHeaderPaths: () => string[];
   authorization: string | null;
   address: string;
   /** The requested host and port, as the visitor wrote them. */
@@ -37,7 +37,7 @@ export function readAccessRequest(
     tunnelId,
     method,
     path,
-    headerPaths: readHeaderPaths(headers),
+    getHeaderPaths: () => readHeaderPaths(headers),
     authorization: headers.get("authorization"),
     address,
     authority: getAuthority(url),

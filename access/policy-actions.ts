@@ -78,9 +78,9 @@ export async function authorizeByPolicy(
 
 function checkPaths(
   deny: string[],
-  { path, headerPaths }: Pick<AccessRequest, "path" | "headerPaths">,
+  { path, getHeaderPaths }: Pick<AccessRequest, "path" | "getHeaderPaths">,
 ): Refusal | null {
-  for (const read of [path, ...headerPaths]) {
+  for (const read of [path, ...getHeaderPaths()]) {
     const refusal = toPathRefusal(checkPath(deny, read));
     if (refusal !== null) return refusal;
   }

@@ -2,7 +2,7 @@
 import { defineConfig } from "vite";
 
 /**
- * The first page loads one script, and most others two to four more. Otherwise each module that two pages share would be a
+ * The first page loads one script, and each other page 2 to 12 more. Otherwise each module that two pages share would be a
  * file, and a page load some 40 requests. With a lower number, pages load more code that they do not use.
  */
 const SHARED_BY_PAGES = 6;

@@ -274,8 +274,9 @@ export class FrameWriter {
 
   /** Frees the buffers that large heads and bodies needed. Frames that are not taken yet stay. */
   freeLargeBuffers(): void {
+    if (!isLargeBuffer(this.#bytes) && !this.#spares.some(isLargeBuffer)) return;
     const large = this.#spares.filter(isLargeBuffer);
-    if (large.length > 0) this.#spares = this.#spares.filter((spare) => !isLargeBuffer(spare));
+    this.#spares = this.#spares.filter((spare) => !isLargeBuffer(spare));
     if (this.#length === 0 && isLargeBuffer(this.#bytes)) {
       large.push(this.#bytes);
       this.#bytes = new Uint8Array(WRITER_START_BYTES);

@@ -6,12 +6,12 @@ import { getCurrentMonth, tokenUsageQuery } from "../../api/metrics.ts";
 import { organizationsQuery } from "../../api/organization/organizations.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
-import { Button } from "../../ui/button.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Meter } from "../../ui/figures/meter.tsx";
 import { LOCALE } from "../../ui/text/locale.ts";
 import { formatBytes, formatCount, formatUsdCents } from "../../ui/numbers.ts";
 import { Badge, Section } from "../../ui/section.tsx";
+import { ShowMore } from "../../ui/show-more.tsx";
 import { Table } from "../../ui/table.tsx";
 
 /** Months before the current one that can be chosen. */
@@ -132,13 +132,11 @@ function TokenTable({ tokens }: { tokens: readonly TokenUsage[] }) {
           { title: "Spent of the budget", render: (token) => <Budget token={token} /> },
         ]}
       />
-      {rest > 0 && (
-        <div className="actions">
-          <Button onClick={() => setMaxRows(maxRows + PAGE_ROWS)}>
-            Show {formatCount(Math.min(rest, PAGE_ROWS))} more
-          </Button>
-        </div>
-      )}
+      <ShowMore
+        hiddenCount={rest}
+        step={PAGE_ROWS}
+        onShow={() => setMaxRows(maxRows + PAGE_ROWS)}
+      />
     </>
   );
 }

@@ -6,6 +6,7 @@ import { useSetQueryParameters } from "../../app/query-parameters.ts";
 import { Button } from "../../ui/button.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { Rows, Section } from "../../ui/section.tsx";
+import { ShowMore } from "../../ui/show-more.tsx";
 import { TokenRow } from "./token-row.tsx";
 
 const SHOWN_ROWS = 50;
@@ -18,7 +19,6 @@ export interface TokenListProps {
 
 export function TokenList({ tokens, endedCount }: TokenListProps) {
   const [shownCount, setShownCount] = useState(SHOWN_ROWS);
-  const hiddenCount = tokens.length - shownCount;
   return (
     <Section title={tokens.length === 1 ? "1 token" : `${formatCount(tokens.length)} tokens`}>
       {tokens.length === 0 ? (
@@ -31,13 +31,11 @@ export function TokenList({ tokens, endedCount }: TokenListProps) {
           ))}
         </Rows>
       )}
-      {hiddenCount > 0 && (
-        <div className="actions">
-          <Button onClick={() => setShownCount(shownCount + SHOWN_ROWS)}>
-            Show {formatCount(Math.min(SHOWN_ROWS, hiddenCount))} more
-          </Button>
-        </div>
-      )}
+      <ShowMore
+        hiddenCount={tokens.length - shownCount}
+        step={SHOWN_ROWS}
+        onShow={() => setShownCount(shownCount + SHOWN_ROWS)}
+      />
     </Section>
   );
 }

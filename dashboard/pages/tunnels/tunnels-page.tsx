@@ -5,13 +5,13 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useQueryParameters } from "../../app/query-parameters.ts";
-import { Button } from "../../ui/button.tsx";
 import { CommandLine } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { FirstTunnel } from "../../ui/feedback/first-tunnel.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
+import { ShowMore } from "../../ui/show-more.tsx";
 import { CreateTunnelButton } from "./list/create-tunnel.tsx";
 import { getTunnelOrder, matchesFilter, sortTunnels } from "./list/tunnel-filter.ts";
 import { TunnelFilterBar } from "./list/tunnel-filter-bar.tsx";
@@ -63,13 +63,11 @@ function TunnelList({ tunnels }: { tunnels: readonly Tunnel[] }) {
       ) : (
         <TunnelTable tunnels={sortTunnels(found, order).slice(0, maxRows)} order={order.label} />
       )}
-      {rest > 0 && (
-        <div className="actions">
-          <Button onClick={() => setMaxRows(maxRows + PAGE_ROWS)}>
-            Show {formatCount(Math.min(rest, PAGE_ROWS))} more
-          </Button>
-        </div>
-      )}
+      <ShowMore
+        hiddenCount={rest}
+        step={PAGE_ROWS}
+        onShow={() => setMaxRows(maxRows + PAGE_ROWS)}
+      />
       <CommandLine commands={[getListArguments(state)]} requests={[{ path: "/tunnels" }]} />
     </>
   );

@@ -39,7 +39,7 @@ const request = (path = "/") => ({
   method: "GET",
   origin: null,
   isWebSocket: false,
-  headerPaths: [],
+  getHeaderPaths: () => [],
 });
 
 /** Authenticators with fixed verdicts, and the order in which they were called. */

@@ -53,7 +53,7 @@ describe("a traffic policy", () => {
       method: "GET",
       origin: null,
       isWebSocket: false,
-      headerPaths: [],
+      getHeaderPaths: () => [],
     });
     const decide = async (path: string) =>
       (await authorizeByPolicy({ ...effects, realm: "shop" }, request(path), authenticators))?.code;
