@@ -6,9 +6,7 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import openapiTS from "openapi-typescript";
-import spectral from "@stoplight/spectral-core";
-import rulesets from "@stoplight/spectral-rulesets";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OpenApiDocument } from "../../../workers/api/reference/openapi.ts";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
@@ -167,39 +165,19 @@ export async function createAndList(baseUrl: string, token: string) {
 }
 `;
 
-describe("lints without a problem", () => {
-  test("by the recommended rules of redocly", async () => {
-    const config = await createConfig({
-      extends: ["recommended-strict"],
-      rules: {
-        // A WebSocket is answered with 101, and a browser is redirected with 302.
-        "operation-2xx-response": "off",
-        // It is the server that returned the document.
-        "no-server-example.com": "off",
-      },
-    });
-    const problems = await lintFromString({ source: JSON.stringify(document), config });
-    expect(problems.map(({ message, location: [at] }) => `${at?.pointer}: ${message}`)).toEqual([]);
+test("lints without a problem", async () => {
+  const config = await createConfig({
+    extends: ["recommended-strict"],
+    rules: {
+      "operation-description": "error",
+      "operation-tag-defined": "error",
+      "parameter-description": "error",
+      // A WebSocket is answered with 101, and a browser is redirected with 302.
+      "operation-2xx-response": "off",
+      // It is the server that returned the document.
+      "no-server-example.com": "off",
+    },
   });
-
-  test("by the rules of spectral", async () => {
-    const linter = new spectral.Spectral();
-    linter.setRuleset({
-      extends: [[rulesets.oas as spectral.RulesetDefinition, "all"]],
-      rules: {
-        // A self-hosted server has an operator of its own.
-        "info-contact": "off",
-        // OpenAPI 3.1 has an identifier instead, and allows only one of both.
-        "license-url": "off",
-        // A WebSocket is answered with 101.
-        "operation-success-response": "off",
-        // They have the order in which a reader needs them.
-        "openapi-tags-alphabetical": "off",
-      },
-    });
-    const problems = await linter.run(document as unknown as Record<string, unknown>);
-    expect(
-      problems.map(({ code, message, path }) => `${code} ${path.join(".")}: ${message}`),
-    ).toEqual([]);
-  });
+  const problems = await lintFromString({ source: JSON.stringify(document), config });
+  expect(problems.map(({ message, location: [at] }) => `${at?.pointer}: ${message}`)).toEqual([]);
 });
