@@ -22,7 +22,10 @@ ENV NODE_ENV=production \
   DATA_DIR=/data \
   npm_config_cache=/tmp/npm \
   npm_config_update_notifier=false
+# The cache of compiled modules, which only their user reads: without it, the programs take 75 MiB more.
+RUN rm -rf node_modules/.cache && install -d -o underpass -g underpass node_modules/.cache
 USER underpass
+RUN ["node_modules/.bin/node", "self-host/build/compile-programs.ts"]
 VOLUME /data
 EXPOSE 8787
 # The server stops in order, after requests in flight: docker stop --time 45.

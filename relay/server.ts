@@ -4,7 +4,7 @@
  * to it, it does so on a socket that only this user can open, on which there is nothing for the operator.
  */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
@@ -33,6 +33,7 @@ import {
 import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
 import { unmapIpv4Address } from "../shared/hosts.ts";
 import { parseJson } from "../shared/json.ts";
+import { createServer } from "../sockets/node-http.ts";
 
 const Forwarded = z.object({ clientIp: z.string() });
 

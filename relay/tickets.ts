@@ -1,5 +1,4 @@
 /** Verifies relay tickets (protocol/relay/ticket.ts) with the API's public keys, which it fetches and caches. */
-import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalJWKSet, errors, jwtVerify } from "jose";
@@ -14,6 +13,7 @@ import {
   TICKET_CLOCK_TOLERANCE_MS,
 } from "./limits.ts";
 import { isCanonicalJwt } from "../shared/jwt.ts";
+import { request as requestHttp } from "../sockets/node-http.ts";
 
 const Jwks = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 

@@ -1,5 +1,6 @@
 /** HTTP requests of the server's own process to its other processes. */
-import { request, type RequestOptions } from "node:http";
+import type { RequestOptions } from "node:http";
+import { request } from "../sockets/node-http.ts";
 
 const HEALTH_MAX_MS = 2_000;
 

@@ -11,13 +11,12 @@ import { getErrorMessage } from "../shared/error-message.ts";
 import { parseJson } from "../shared/json.ts";
 import { RELAY_PATH } from "../protocol/relay/paths.ts";
 import { formatHostAndPort } from "../shared/hosts.ts";
-import { ROOT } from "./build/build.ts";
 import {
   SupervisedProcess,
   CHILD_RESTART_MAX_MS,
   CHILD_RESTART_MIN_MS,
 } from "./processes/child.ts";
-import { COMPILE_CACHE } from "./processes/v8-flags.ts";
+import { COMPILE_CACHE, getArguments, PROGRAMS } from "./processes/programs.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings, ServerSettings } from "./settings.ts";
 import { requestText, toConnectableHost } from "./internal-requests.ts";
@@ -132,7 +131,7 @@ function createChild(options: RelayOptions) {
     {
       name: "relay",
       command: process.execPath,
-      args: [join(ROOT, "relay/main.ts")],
+      args: getArguments(PROGRAMS.relay),
       spawnOptions: {
         env: {
           ...COMPILE_CACHE,

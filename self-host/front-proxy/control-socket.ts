@@ -1,7 +1,8 @@
 /** Takes requests of the server and of the Worker, on a socket that only their user can open. */
-import { createServer, type Server } from "node:http";
+import type { Server } from "node:http";
 import { toConnectionPath } from "../../protocol/front-proxy/connection-key.ts";
 import type { MetricFamily } from "../../shared/metrics/exposition.ts";
+import { createServer } from "../../sockets/node-http.ts";
 
 export interface ControlOptions {
   /** For `GET /metrics`. */

@@ -1,13 +1,11 @@
 /** Starts the front proxy, which listens on the server's port and passes valid requests on to workerd. */
 import { execFileSync } from "node:child_process";
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
-import { ROOT } from "../build/build.ts";
 import { StartError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { SupervisedProcess } from "../processes/child.ts";
 import type { TraceMode } from "../../shared/tracing/request-trace.ts";
-import { COMPILE_CACHE, EARLY_COLLECTION, SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
+import { COMPILE_CACHE, getArguments, PROGRAMS } from "../processes/programs.ts";
 import { probeHealth } from "../internal-requests.ts";
 import type { HttpsSettings } from "./https/settings.ts";
 import type { Upstreams } from "./upstream.ts";
@@ -43,11 +41,7 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
     {
       name: "front proxy",
       command: process.execPath,
-      args: [
-        ...SMALL_YOUNG_GENERATION,
-        ...EARLY_COLLECTION,
-        join(ROOT, "self-host/front-proxy/main.ts"),
-      ],
+      args: getArguments(PROGRAMS.frontProxy),
       spawnOptions: {
         env: {
           ...COMPILE_CACHE,

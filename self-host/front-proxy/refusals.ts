@@ -1,6 +1,5 @@
 /** The responses that the front proxy itself gives. Each of them ends its connection. */
 import { randomUUID } from "node:crypto";
-import { STATUS_CODES } from "node:http";
 import {
   ERROR_HEADER,
   REQUEST_ID_HEADER,
@@ -14,6 +13,7 @@ import {
   QUERY_MAX_PARAMETERS,
   type InvalidHead,
 } from "./http1/request-head.ts";
+import { STATUS_CODES } from "../../sockets/node-http.ts";
 
 /** Why the front proxy refuses a request: the values of a label of its metrics. */
 export const REFUSAL_REASONS = [

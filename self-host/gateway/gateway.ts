@@ -5,7 +5,7 @@
  */
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer } from "ws";
 import { Argon2 } from "./argon2.ts";
@@ -21,6 +21,7 @@ import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import type { Log } from "../log.ts";
 import { parseBearerSecret } from "../../shared/bearer-token.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
+import { createServer } from "../../sockets/node-http.ts";
 
 /** Connections to PostgreSQL for single queries, and for transactions. */
 export const GATEWAY_QUERY_CONNECTIONS = 10;

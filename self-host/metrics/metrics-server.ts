@@ -3,7 +3,7 @@
  * machine too: programs of other users and pages in browsers reach the loopback address as well.
  */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
   EXPOSITION_TYPES,
@@ -16,6 +16,7 @@ import { getErrorMessage } from "../../shared/error-message.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
 import { StartError } from "../errors.ts";
 import { readParts, type MetricsPart } from "./parts.ts";
+import { createServer } from "../../sockets/node-http.ts";
 
 /** Connections of scrapers, and of strangers where the address is public. */
 export const METRICS_CONNECTIONS_MAX = 32;

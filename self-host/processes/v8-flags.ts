@@ -9,6 +9,3 @@ export const EARLY_COLLECTION = ["--initial-old-space-size=4"];
 
 /** workerd's. The Worker collects garbage itself, before much has gathered (`shared/garbage-collection.ts`). */
 export const WORKERD_V8_FLAGS = [...SMALL_YOUNG_GENERATION, "--expose-gc"];
-
-/** For the environment of child processes: they share this process's cache of compiled modules, if it has one. */
-export const COMPILE_CACHE = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };

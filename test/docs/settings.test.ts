@@ -52,8 +52,8 @@ test("no command and no file of an operator sets another one", () => {
   expect(set.map(([, name]) => name!).filter((name) => !known.has(name))).toEqual([]);
 });
 
-/** A placeholder, and a variable of psql. */
-const OTHERS = ["NAME", "PGPASSWORD"];
+/** A placeholder, and variables of psql and of Node.js. */
+const OTHERS = ["NAME", "PGPASSWORD", "NODE_COMPILE_CACHE"];
 
 test("the server and a relay read no setting without validating it", () => {
   const files = ["self-host", "relay"].flatMap((folder) =>

@@ -2,9 +2,10 @@
  * Plain HTTP beside HTTPS: each request is redirected to the same address with https, except those by which a certificate
  * authority verifies that a host belongs to this server.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { countOrClose, type HttpsServerOptions } from "./https-server.ts";
+import { createServer } from "../../../sockets/node-http.ts";
 
 /** How long a connection may take for its request. */
 const REQUEST_MAX_MS = 10_000;
