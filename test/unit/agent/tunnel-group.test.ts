@@ -19,13 +19,11 @@ async function buildConfig(...entries: string[]): Promise<GroupConfig> {
 
 /** The policy of the tunnel `name` is longer than what the agent may send. */
 function withLongPolicy({ entries, ...access }: GroupConfig, name: string): GroupConfig {
-  const response = { kind: "respond", status: 200, body: "x".repeat(AGENT_GATES_MAX_CHARS) };
+  const value = "x".repeat(AGENT_GATES_MAX_CHARS);
+  const policy = { actions: [{ kind: "header_set" as const, name: "x-long", value }] };
   const change = (entry: TunnelEntry): TunnelEntry =>
     entry.name === name && entry.protocol === "http"
-      ? {
-          ...entry,
-          definition: { ...entry.definition, gates: { policy: { actions: [response] } as never } },
-        }
+      ? { ...entry, definition: { ...entry.definition, gates: { policy } } }
       : entry;
   return { ...access, entries: entries.map(change) };
 }
