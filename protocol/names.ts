@@ -1,4 +1,5 @@
 /** Subdomains of tunnels: which are valid, which are reserved, and which a token's patterns allow. */
+import { matchesWildcard } from "../shared/text/wildcard.ts";
 
 /** One DNS label (RFC 1035 §2.3.4). */
 export const SUBDOMAIN_MAX_CHARS = 63;
@@ -94,31 +95,7 @@ export function toLabelPattern(pattern: string, projectSlug: string): string | n
 
 /** An empty list allows every label. */
 export function isAllowedLabel(patterns: readonly string[], label: string): boolean {
-  return patterns.length === 0 || patterns.some((pattern) => matchesPattern(pattern, label));
-}
-
-/** Backtracks to the last star only, so that no pattern takes more than length × length steps. */
-export function matchesPattern(pattern: string, label: string): boolean {
-  let at = 0;
-  let star = -1;
-  let resume = 0;
-  let p = 0;
-  while (at < label.length) {
-    if (pattern[p] === "*") {
-      star = p++;
-      resume = at;
-    } else if (pattern[p] === label[at]) {
-      p++;
-      at++;
-    } else if (star >= 0) {
-      p = star + 1;
-      at = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (pattern[p] === "*") p++;
-  return p === pattern.length;
+  return patterns.length === 0 || patterns.some((pattern) => matchesWildcard(pattern, label));
 }
 
 const ADJECTIVES =

@@ -1,6 +1,7 @@
 /** Parses underpass.yml. Every problem is reported as a sentence with its file, line and column. */
 import { dirname, relative, resolve } from "node:path";
 import type { z } from "zod";
+import { DEFAULT_PROJECT_SLUG, toLabel } from "../../protocol/names.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import { parseHttpTunnel, type HttpTunnelDefinition } from "../commands/http.ts";
 import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
@@ -30,8 +31,8 @@ export interface Config {
 type Fields = Record<string, unknown>;
 
 const TUNNELS_MAX = 256;
-/** Two tunnels of one file can't have the same value of these. */
-const UNIQUE_KEYS = ["subdomain", "url", "remote_port"] as const;
+/** Two tunnels of one file can't have the same value of these. `name` is another key for the subdomain. */
+const UNIQUE_KEYS = ["subdomain", "name", "url", "remote_port"] as const;
 
 /**
  * @param path of the file. Relative paths in the file start at its directory.
@@ -135,16 +136,26 @@ function findDuplicates(source: YamlSource, tunnels: Record<string, Fields>): Pr
   for (const [name, fields] of Object.entries(tunnels)) {
     for (const key of UNIQUE_KEYS) {
       if (fields[key] === undefined) continue;
-      const value = `${key} ${fields[key] as string | number}`;
-      const user = users.get(value);
-      if (user === undefined) users.set(value, name);
-      else {
-        const message = `${value} is already used by the tunnel ${user}`;
-        problems.push({ ...source.locateValue(["tunnels", name, key]), message });
-      }
+      const value = fields[key] as string | number;
+      const taken = toTakenValue(key, value, fields["project"] as string | number | undefined);
+      const user = users.get(taken) ?? name;
+      users.set(taken, user);
+      if (user === name) continue;
+      const message = `${key} ${value} is already used by the tunnel ${user}`;
+      problems.push({ ...source.locateValue(["tunnels", name, key]), message });
     }
   }
   return problems;
+}
+
+/** The same subdomain is another one in each project. */
+function toTakenValue(
+  key: (typeof UNIQUE_KEYS)[number],
+  value: string | number,
+  project: string | number = DEFAULT_PROJECT_SLUG,
+): string {
+  const isSubdomain = key === "subdomain" || key === "name";
+  return isSubdomain ? `subdomain ${toLabel(String(value), String(project))}` : `${key} ${value}`;
 }
 
 function toUsageProblem(

@@ -104,12 +104,12 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     void this.#connect();
   }
 
-  close(reason = "the agent was stopped"): void {
+  close(): void {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort();
     this.#clearTimers();
     clearTimeout(this.#retry);
-    this.#socket?.close(1000, reason);
+    this.#socket?.close(1000, "the agent was stopped");
   }
 
   get isConnected(): boolean {
@@ -283,7 +283,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
 
   #reject(rejection: RejectionError): void {
     if (this.#abort.signal.aborted) return;
-    this.close(rejection.reason);
+    this.close();
     this.emit("rejected", rejection);
   }
 

@@ -64,21 +64,25 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
   /**
    * Serves the tunnels of `config` and no others. Rejected tunnels are tried again. Requests in flight on tunnels that are
    * closed may finish, for up to `DRAIN_TIMEOUT_MS`. Must not be called again before it has resolved.
+   * @throws UsageError when a tunnel can't be served as its entry says; then all tunnels stay as they are.
    */
   async apply(config: GroupConfig): Promise<GroupChanges> {
     const changes: GroupChanges = { opened: [], reopened: [], closed: [] };
-    this.#isApplying = true;
     const names = new Set(config.entries.map(({ name }) => name));
     const gone = [...this.#members.values()].filter(({ entry }) => !names.has(entry.name));
     changes.closed.push(...gone.map(({ entry }) => entry.name));
-    const reopened = config.entries.map(async (entry) => {
-      const member = this.#members.get(entry.name);
-      if (member && isUnchanged(member, entry, config)) return;
-      changes[member ? "reopened" : "opened"].push(entry.name);
-      if (member) await this.#close(member);
-      if (!this.#isClosed) this.#open(keepName(entry, member, config), entry, config);
+    const replacements = config.entries.flatMap((entry) => {
+      const before = this.#members.get(entry.name);
+      if (before && isUnchanged(before, entry, config)) return [];
+      changes[before ? "reopened" : "opened"].push(entry.name);
+      return { before, member: createMember(entry, before, config) };
     });
-    await Promise.all([...gone.map((member) => this.#close(member)), ...reopened]);
+    this.#isApplying = true;
+    const replaced = replacements.map(async ({ before, member }) => {
+      if (before) await this.#close(before);
+      if (!this.#isClosed) this.#open(member);
+    });
+    await Promise.all([...gone.map((member) => this.#close(member)), ...replaced]);
     this.#isApplying = false;
     this.#endIfAllRejected();
     return changes;
@@ -89,14 +93,8 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
     await Promise.all([...this.#members.values()].map(({ named }) => named.tunnel.close()));
   }
 
-  /** @param namedEntry the entry, with the name that the server chose for the tunnel before, if it did. */
-  #open(
-    namedEntry: TunnelEntry,
-    entry: TunnelEntry,
-    { entries: _entries, ...access }: GroupConfig,
-  ): void {
-    const named = createTunnel(namedEntry, access);
-    const member: Member = { ...access, entry, named, rejection: undefined };
+  #open(member: Member): void {
+    const { entry, named } = member;
     this.#members.set(entry.name, member);
     const reject = (rejection: RejectionError): void => {
       if (this.#members.get(entry.name) !== member || member.rejection) return;
@@ -162,6 +160,13 @@ function keepName(
 /** Whether the entry chooses the tunnel's public name, by itself or in a URL. */
 function isNamed({ settings, publicUrl }: HttpTunnelDefinition): boolean {
   return settings.subdomain !== undefined || publicUrl !== undefined;
+}
+
+/** @throws UsageError */
+function createMember(entry: TunnelEntry, before: Member | undefined, config: GroupConfig): Member {
+  const { entries: _entries, ...access } = config;
+  const named = createTunnel(keepName(entry, before, config), access);
+  return { ...access, entry, named, rejection: undefined };
 }
 
 function createTunnel(entry: TunnelEntry, access: ServerAccess): NamedTunnel {

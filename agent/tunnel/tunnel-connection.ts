@@ -154,7 +154,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
         onOtherVersion: (version) => this.#refuseServer(explainServerVersion(version)),
         openStream: (from, id, opening) =>
           from === this.#wire && from !== this.#drainingWire ? openStream(from, id, opening) : null,
-        onGoingAway: (reason) => this.#handleGoingAway(reason),
+        onGoingAway: () => this.#handleGoingAway(),
         onStatus: (status) => this.#handleStatus(status),
         onLatency: (ms) => this.emit("latency", ms),
         onClose: (code, reason) => this.#handleClose(wire, code, reason),
@@ -208,11 +208,11 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   }
 
   /** The server restarts. Requests in flight finish on the old connection, which is closed afterwards. */
-  #handleGoingAway(reason: string): void {
+  #handleGoingAway(): void {
     const wire = this.#wire;
     if (!wire || this.#state === "closed") return;
     this.#drainingWire = wire;
-    void drain(wire).then(() => wire.close(reason));
+    void drain(wire).then(() => wire.close("the server is restarting"));
   }
 
   #handleClose(wire: Wire, code: number, reason: string): void {

@@ -82,7 +82,7 @@ export interface WireEvents {
   onOtherVersion(version: number): void;
   openStream: StreamOpener;
   /** The server asks for a reconnect once the streams in flight have ended. */
-  onGoingAway(reason: string): void;
+  onGoingAway(): void;
   /** @param ms how long a heartbeat took to the server and back. */
   onLatency(ms: number): void;
   onClose(code: number, reason: string): void;
@@ -200,6 +200,7 @@ export class Wire {
     this.send((writer) => writer.writeJson(FRAME.health, 0, 0, health));
   }
 
+  /** @param reason at most `CLOSE_REASON_MAX_BYTES` long, so none of the texts that a server sends. */
   close(reason: string): void {
     this.#sender.flush();
     this.#socket.close(1000, reason);
@@ -260,7 +261,7 @@ export class Wire {
         return;
       }
       case FRAME.goingAway:
-        return this.#events.onGoingAway(Buffer.from(frame.payload).toString());
+        return this.#events.onGoingAway();
       default:
         this.#streams.get(frame.stream)?.receive(frame);
     }

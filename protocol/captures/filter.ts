@@ -9,6 +9,7 @@
  */
 import { decodeLetters } from "../../shared/text/percent-encoding.ts";
 import { joinTarget } from "../request-target.ts";
+import { matchesWildcard } from "../../shared/text/wildcard.ts";
 import type { CaptureSummary } from "../schemas/inspector/captures.ts";
 import { INSPECTOR_PATH_MAX_CHARS } from "../limits.ts";
 
@@ -171,22 +172,7 @@ function getForms(sent: string, searched: string): string[] {
 /** A part of the value; with `*`, which stands for any characters, the whole value. */
 function parsePattern(text: string): (value: string) => boolean {
   if (!text.includes("*")) return (value) => value.includes(text);
-  const parts = text.split("*");
-  return (value) => matchesWildcard(value, parts);
-}
-
-/** Without backtracking: the parts between the wildcards are found from left to right. */
-function matchesWildcard(value: string, parts: string[]): boolean {
-  const [first = "", ...others] = parts;
-  const last = others.pop() ?? "";
-  if (!value.startsWith(first) || !value.endsWith(last)) return false;
-  let at = first.length;
-  for (const part of others) {
-    const found = value.indexOf(part, at);
-    if (found === -1) return false;
-    at = found + part.length;
-  }
-  return at <= value.length - last.length;
+  return (value) => matchesWildcard(text, value);
 }
 
 /** `404`, `4xx`, `400-499`, or a comparison such as `>=500`. */

@@ -146,6 +146,15 @@ describe("an agent", () => {
     expect(await next.waitForOutcome(1)).toEqual({ status: 204, body: "" });
   });
 
+  test("reconnects after an announcement of a restart that is too long to be the reason of a close", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    const announcement = "the server is restarting ".repeat(10);
+    connection.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, announcement));
+    expect(await connection.closed).toBe(1000);
+    await tunnel.connection();
+  });
+
   test("refuses a request at once when all connections to the local server are in use, and closes those of requests that were reset", async () => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);

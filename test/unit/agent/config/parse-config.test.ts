@@ -172,10 +172,28 @@ describe("a mistake is reported with its line and column:", () => {
       "  b: {local: 2, subdomain: shop}",
       "  c: {local: 3, protocol: tcp, remote_port: 7000}",
       "  d: {local: 4, protocol: tcp, remote_port: 7000}",
+      "  e: {local: 5, name: shop}",
+      "  f: {local: 6, subdomain: api, name: api}",
     ];
     expect(await findProblems(lines)).toEqual([
       "4:28: subdomain shop is already used by the tunnel a",
       "6:45: remote_port 7000 is already used by the tunnel c",
+      "7:23: name shop is already used by the tunnel a",
+    ]);
+  });
+
+  test("the same name in two tunnels of one project", async () => {
+    const lines = [
+      "version: 1",
+      "tunnels:",
+      "  a: {local: 1, subdomain: shop}",
+      "  b: {local: 2, subdomain: shop, project: staging}",
+      "  c: {local: 3, subdomain: shop, project: staging}",
+      "  d: {local: 4, subdomain: shop, project: default}",
+    ];
+    expect(await findProblems(lines)).toEqual([
+      "5:28: subdomain shop is already used by the tunnel b",
+      "6:28: subdomain shop is already used by the tunnel a",
     ]);
   });
 
