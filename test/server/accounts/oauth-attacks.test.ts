@@ -339,6 +339,31 @@ describe("a sign-in that another host of the site began, and whose cookie it has
   });
 });
 
+test.each([
+  ["no authorization endpoint", { authorization_endpoint: undefined }],
+  ["a script as its authorization endpoint", { authorization_endpoint: "javascript:alert(1)" }],
+  ["no token endpoint", { token_endpoint: undefined }],
+  ["a token endpoint that is no URL", { token_endpoint: "/token" }],
+  ["no keys", { jwks_uri: undefined }],
+])("metadata with %s is not used, and not remembered", async (_, change) => {
+  // A token with an unknown key makes the server read the metadata again. Then it has no others.
+  await signIn();
+  await provider.rotateKey();
+  const { metadata } = provider;
+  provider.overrides = {
+    responses: {
+      "/.well-known/openid-configuration": (response) => json(response, { ...metadata, ...change }),
+    },
+  };
+  expect(toOutcome(await signIn())).toEqual([503, "unavailable"]);
+  expect(toOutcome(await new CookieBrowser().open(`${origin}/auth/oauth/idp_a/start`))).toEqual([
+    503,
+    "unavailable",
+  ]);
+  provider.overrides = {};
+  expect(toOutcome(await signIn())).toEqual(SIGNED_IN);
+});
+
 test("a provider with another issuer than configured, or one that is unreachable, is not used", async () => {
   const start = async () =>
     toOutcome(await new CookieBrowser().open(`${origin}/auth/oauth/idp_a/start`));
