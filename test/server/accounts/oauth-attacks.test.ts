@@ -267,14 +267,27 @@ describe("a provider with an invalid response is unavailable:", () => {
     expect(body).not.toContain("JWT");
   });
 
-  test("one that refuses the client secret, which the log says", async () => {
-    const refuseSecret: Answer = (response) => json(response, { error: "invalid_client" }, 400);
-    provider.overrides = { responses: { "/token": refuseSecret } };
-    const visit = await signIn();
-    expect(toOutcome(visit)).toEqual([503, "unavailable"]);
-    const id = visit.headers.get("underpass-request-id")!;
-    expect(await waitForLoggedFailure(id)).toContain("the provider answered invalid_client");
-  });
+  test.each<[string, Record<string, string>, string]>([
+    ["an error", {}, "the provider answered invalid_client"],
+    [
+      "a challenge",
+      { "www-authenticate": 'Basic realm="x"' },
+      "the provider answered with status 401: it does not accept the credentials",
+    ],
+  ])(
+    "one that refuses the client secret with %s, which the log says",
+    async (_, headers, cause) => {
+      const refuseSecret: Answer = (response) => {
+        for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+        json(response, { error: "invalid_client" }, 401);
+      };
+      provider.overrides = { responses: { "/token": refuseSecret } };
+      const visit = await signIn();
+      expect(toOutcome(visit)).toEqual([503, "unavailable"]);
+      const id = visit.headers.get("underpass-request-id")!;
+      expect(JSON.parse(await waitForLoggedFailure(id))).toMatchObject({ cause });
+    },
+  );
 });
 
 describe("a callback is refused that", () => {
