@@ -72,6 +72,12 @@ describe("a request's head", () => {
       "client-ip",
       "fastly-client-ip",
       "x-cluster-client-ip",
+      "fly-client-ip",
+      "x-azure-clientip",
+      "wl_proxy_client_ip",
+      "x-vercel-forwarded-for",
+      "x-original-forwarded-for",
+      "x-forwarded-prefix",
       "underpass-request-id",
     ].map((name) => [name, "forged"]);
     expect(headersSent([["host", "shop.localhost"], ["x-mine", "kept"], ...forged])).toEqual({
