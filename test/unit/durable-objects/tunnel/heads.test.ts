@@ -182,8 +182,14 @@ describe("a request's head", () => {
       const { parts, hasAccessToken } = buildHead({ headers: [["authorization", authorization]] });
       return [hasAccessToken, parts.includes(authorization)];
     };
-    for (const scheme of ["Bearer", "bearer", "BEARER "]) {
-      expect(read(`${scheme} ${own}`)).toEqual([true, false]);
+    for (const sent of [
+      ...["Bearer", "bearer", "BEARER ", "Bearer\t", "Token", "JWT"].map((it) => `${it} ${own}`),
+      own,
+      `Bearer "${own}"`,
+      `Token token=${own}`,
+      `Bearer x, Bearer ${own}`,
+    ]) {
+      expect([sent, ...read(sent)]).toEqual([sent, true, false]);
     }
     for (const other of [
       "Basic YTpi",
