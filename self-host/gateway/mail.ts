@@ -10,6 +10,7 @@ import { z } from "zod";
 import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/mail-refusals.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import { parseJson } from "../../shared/json.ts";
+import { encodeHeader } from "../../shared/text/encoded-words.ts";
 import { getErrorCode, getErrorMessage } from "../../shared/error-message.ts";
 import type { Log } from "../log.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
@@ -44,7 +45,7 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
     if (smtpServer && transport) {
       const signal = AbortSignal.timeout(smtpServer.timeoutMs);
       try {
-        await transport.sendMail({ ...withAutoSubmittedHeader(mail), signal });
+        await transport.sendMail({ ...withHeaders(mail), signal });
       } catch (error) {
         throw signal.aborted ? new Error("the mail server took too long", { cause: error }) : error;
       }
@@ -94,9 +95,14 @@ function createSmtpTransport(server: SmtpServer) {
   });
 }
 
-/** Out-of-office programs and the like do not answer a mail with this header (RFC 3834). */
-function withAutoSubmittedHeader(mail: Mail) {
-  return { ...mail, headers: { "Auto-Submitted": "auto-generated" } };
+function withHeaders({ subject, ...mail }: Mail) {
+  const headers = {
+    // nodemailer sends `=?utf-8?Q?…?=` in a subject as it is, and mail programs would show what a user has encoded.
+    Subject: { prepared: true, value: encodeHeader(subject) },
+    // Out-of-office programs and the like do not answer a mail with this header (RFC 3834).
+    "Auto-Submitted": "auto-generated",
+  };
+  return { ...mail, headers };
 }
 
 /** Returns whether the server permanently rejected the recipient. */
@@ -109,7 +115,7 @@ async function writeMail(dir: string, mail: Mail): Promise<string> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const fresh = join(dir, `${randomUUID()}.new`);
   const access = { disableFileAccess: true, disableUrlAccess: true };
-  const message = new MailComposer({ ...withAutoSubmittedHeader(mail), ...access });
+  const message = new MailComposer({ ...withHeaders(mail), ...access });
   await pipeline(
     message.compile().createReadStream(),
     createWriteStream(fresh, { mode: 0o600, flags: "wx" }),
