@@ -352,6 +352,20 @@ describe("a sign-in that another host of the site began, and whose cookie it has
   });
 });
 
+/** Signs in until the server reads the provider's metadata again, with this change, and has no others. */
+async function signInWithMetadata(change: object): Promise<Visit> {
+  await signIn();
+  // A token with an unknown key makes the server read the metadata again.
+  await provider.rotateKey();
+  const metadata = { ...provider.metadata, ...change };
+  const path = "/.well-known/openid-configuration";
+  provider.overrides = { responses: { [path]: (response) => json(response, metadata) } };
+  return signIn();
+}
+
+const start = async () =>
+  toOutcome(await new CookieBrowser().open(`${origin}/auth/oauth/idp_a/start`));
+
 test.each([
   ["no authorization endpoint", { authorization_endpoint: undefined }],
   ["a script as its authorization endpoint", { authorization_endpoint: "javascript:alert(1)" }],
@@ -359,37 +373,15 @@ test.each([
   ["a token endpoint that is no URL", { token_endpoint: "/token" }],
   ["no keys", { jwks_uri: undefined }],
 ])("metadata with %s is not used, and not remembered", async (_, change) => {
-  // A token with an unknown key makes the server read the metadata again. Then it has no others.
-  await signIn();
-  await provider.rotateKey();
-  const { metadata } = provider;
-  provider.overrides = {
-    responses: {
-      "/.well-known/openid-configuration": (response) => json(response, { ...metadata, ...change }),
-    },
-  };
-  expect(toOutcome(await signIn())).toEqual([503, "unavailable"]);
-  expect(toOutcome(await new CookieBrowser().open(`${origin}/auth/oauth/idp_a/start`))).toEqual([
-    503,
-    "unavailable",
-  ]);
+  expect(toOutcome(await signInWithMetadata(change))).toEqual([503, "unavailable"]);
+  expect(await start()).toEqual([503, "unavailable"]);
   provider.overrides = {};
   expect(toOutcome(await signIn())).toEqual(SIGNED_IN);
 });
 
 test("a provider with another issuer than configured, or one that is unreachable, is not used", async () => {
-  const start = async () =>
-    toOutcome(await new CookieBrowser().open(`${origin}/auth/oauth/idp_a/start`));
-  await signIn();
-  // A token with an unknown key makes the server read the metadata again. Then it has no others.
-  await provider.rotateKey();
-  provider.overrides = {
-    responses: {
-      "/.well-known/openid-configuration": (response) =>
-        json(response, { ...provider.metadata, issuer: `${provider.issuer}/other` }),
-    },
-  };
-  expect(toOutcome(await signIn())).toEqual([503, "unavailable"]);
+  const other = { issuer: `${provider.issuer}/other` };
+  expect(toOutcome(await signInWithMetadata(other))).toEqual([503, "unavailable"]);
   expect(await start()).toEqual([503, "unavailable"]);
   provider.overrides = {};
   await provider.stop();
