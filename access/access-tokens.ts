@@ -18,3 +18,14 @@ export function isAccessToken(token: string, apiOrigin: string): boolean {
   const claims = readUnverifiedPart(token, 1);
   return claims?.["iss"] === apiOrigin && claims["aud"] === ACCESS_TOKEN_AUDIENCE;
 }
+
+/** No client sends as many words in this header by mistake. */
+const WORDS_MAX = 16;
+
+/**
+ * Whether a visitor's `Authorization` header has an access token in it: after `Bearer`, after another scheme, in quotes, alone,
+ * or in the second of two headers, which the platform joins. Local servers read all of these.
+ */
+export function containsAccessToken(authorization: string, apiOrigin: string): boolean {
+  return authorization.split(/[\s,="']+/, WORDS_MAX).some((word) => isAccessToken(word, apiOrigin));
+}

@@ -32,11 +32,31 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "underpass-request-id",
 ]);
 
-/** In other networks they say the visitor's address. Here they say nothing, but an earlier policy may set them. */
-const FOREIGN_ADDRESS_HEADERS: ReadonlySet<string> = new Set([
+/**
+ * With these, proxies of other networks say what this service says with `X-Forwarded-*`. A local server that also runs in
+ * such a network would believe a visitor's. Here they say nothing, but a policy may set them.
+ */
+const FOREIGN_PROXY_HEADERS: ReadonlySet<string> = new Set([
+  "cf-pseudo-ipv4",
   "client-ip",
+  "cloudfront-viewer-address",
+  "do-connecting-ip",
   "fastly-client-ip",
+  "fly-client-ip",
+  "forwarded-for",
+  "proxy-client-ip",
+  "wl-proxy-client-ip",
+  "x-appengine-user-ip",
+  "x-azure-clientip",
+  "x-azure-socketip",
   "x-cluster-client-ip",
+  "x-envoy-external-address",
+  "x-forwarded",
+  "x-forwarded-prefix",
+  "x-forwarded-scheme",
+  "x-nf-client-connection-ip",
+  "x-original-forwarded-for",
+  "x-vercel-forwarded-for",
 ]);
 
 /**
@@ -66,7 +86,7 @@ export function toPlainName(name: string): string {
 /** @param name in lower case. */
 export function isForwarded(name: string): boolean {
   const plain = toPlainName(name);
-  return !NOT_FORWARDED.has(plain) && !FOREIGN_ADDRESS_HEADERS.has(plain);
+  return !NOT_FORWARDED.has(plain) && !FOREIGN_PROXY_HEADERS.has(plain);
 }
 
 /** They delimit the message or name its recipient: another value would make it another request. */

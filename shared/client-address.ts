@@ -2,6 +2,7 @@
  * The address that a request comes from. Only the platform's own information is trusted, and a header only where the
  * operator has configured that their own proxy sets it.
  */
+import { unmapIpv4Address } from "./hosts.ts";
 
 /**
  * The header in which the front proxy of a self-hosted server describes the connection of each request that it forwards:
@@ -30,8 +31,12 @@ export interface AddressedRequest {
   cf?: unknown;
 }
 
-/** @returns an IPv4 or IPv6 address without port and brackets; empty when it is unknown. */
+/** @returns an IPv4 or IPv6 address without port and brackets, and IPv4 never as IPv6; empty when it is unknown. */
 export function getClientAddress(request: AddressedRequest, trust: AddressTrust): string {
+  return unmapIpv4Address(findAddress(request, trust));
+}
+
+function findAddress(request: AddressedRequest, trust: AddressTrust): string {
   if (trust.onCloudflare) return request.headers.get("cf-connecting-ip") ?? "";
   if (trust.trustProxy) {
     const forwarded = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim();

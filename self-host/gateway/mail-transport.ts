@@ -8,6 +8,7 @@ import nodemailer from "nodemailer";
 import MailComposer from "nodemailer/lib/mail-composer/index.js";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import { getErrorCode } from "../../shared/error-message.ts";
+import { encodeHeader } from "../../shared/text/encoded-words.ts";
 import type { Log } from "../log.ts";
 
 const MAIL_FILE_NAME_MAX_CHARS = 80;
@@ -50,7 +51,7 @@ function createSmtpTransport(server: SmtpServer): MailTransport {
     async send(mail) {
       const signal = AbortSignal.timeout(server.timeoutMs);
       try {
-        await transport.sendMail({ ...withAutoSubmittedHeader(mail), signal });
+        await transport.sendMail({ ...withHeaders(mail), signal });
       } catch (error) {
         throw signal.aborted ? new Error("the mail server took too long", { cause: error }) : error;
       }
@@ -77,16 +78,21 @@ function openSmtpConnections(server: SmtpServer) {
   });
 }
 
-/** Out-of-office programs and the like do not answer a mail with this header (RFC 3834). */
-function withAutoSubmittedHeader(mail: Mail) {
-  return { ...mail, headers: { "Auto-Submitted": "auto-generated" } };
+function withHeaders({ subject, ...mail }: Mail) {
+  const headers = {
+    // nodemailer sends `=?utf-8?Q?…?=` in a subject as it is, and mail programs would show what a user has encoded.
+    Subject: { prepared: true, value: encodeHeader(subject) },
+    // Out-of-office programs and the like do not answer a mail with this header (RFC 3834).
+    "Auto-Submitted": "auto-generated",
+  };
+  return { ...mail, headers };
 }
 
 async function writeMail(dir: string, mail: Mail): Promise<string> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const fresh = join(dir, `${randomUUID()}.new`);
   const access = { disableFileAccess: true, disableUrlAccess: true };
-  const message = new MailComposer({ ...withAutoSubmittedHeader(mail), ...access });
+  const message = new MailComposer({ ...withHeaders(mail), ...access });
   await pipeline(
     message.compile().createReadStream(),
     createWriteStream(fresh, { mode: 0o600, flags: "wx" }),

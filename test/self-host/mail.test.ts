@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import PostalMime from "postal-mime";
 import type { SMTPServerOptions } from "smtp-server";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMailer } from "../../self-host/gateway/mail.ts";
@@ -113,6 +114,19 @@ describe("over SMTP", () => {
     expect(received?.recipients).toEqual([mail.to]);
     expect(received?.text).toContain(mail.text);
   });
+
+  test.each(["=?utf-8?Q?https=3A//evil.test?=", "a =?utf-8?B?aGVsbG8=?= b", "ü =?utf-8?Q?x?="])(
+    "the subject %j is shown as it is written",
+    async (subject) => {
+      await using smtp = await startMailServer();
+      expect(await post(buildSmtpServer(smtp.port), { ...mail, subject })).toBe(200);
+      expect(smtp.mails[0]?.subject).toBe(subject);
+      expect(await post(undefined, { ...mail, subject })).toBe(200);
+      const [file = ""] = await readdir(join(dir, "mail"));
+      const stored = await PostalMime.parse(await readFile(join(dir, "mail", file)));
+      expect(stored.subject).toBe(subject);
+    },
+  );
 
   test.each([
     ["451 4.3.0 later", 503],

@@ -14,7 +14,7 @@ import {
 } from "../../../protocol/header-names.ts";
 import { parseHost } from "../../../protocol/hosts.ts";
 import type { PublicAddress } from "../../../protocol/public-address.ts";
-import { isAccessToken } from "../../../access/access-tokens.ts";
+import { containsAccessToken } from "../../../access/access-tokens.ts";
 import { EDGE_VERDICT_HEADER } from "../../../access/edge-verdict.ts";
 import {
   isVisitorCookie,
@@ -23,7 +23,6 @@ import {
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { HeadRewrite } from "../../../access/policy-actions.ts";
 import type { Refusal } from "../../../access/refusal.ts";
-import { parseBearerToken } from "../../../shared/bearer-token.ts";
 import { headerPairs } from "../../../shared/raw-headers.ts";
 import { SILENT_TRUNCATION_HEADER, UNTOUCHED_ENCODING_HEADER } from "./silent-truncation.ts";
 
@@ -67,7 +66,7 @@ export function buildRequestHead(
     else if (name === "upgrade")
       isWebSocket = method === "GET" && value.toLowerCase() === "websocket";
     else if (name === EDGE_VERDICT_HEADER) edgeVerdict = value;
-    else if (name === "authorization" && isAccessTokenHeader(value, publicAddress)) {
+    else if (name === "authorization" && containsAccessToken(value, publicAddress.apiOrigin)) {
       hasAccessToken = true;
       return;
     }
@@ -98,11 +97,6 @@ export function buildRequestHead(
     edgeVerdict,
     hasAccessToken,
   };
-}
-
-function isAccessTokenHeader(authorization: string, { apiOrigin }: PublicAddress): boolean {
-  const token = parseBearerToken(authorization);
-  return token !== null && isAccessToken(token, apiOrigin);
 }
 
 /**

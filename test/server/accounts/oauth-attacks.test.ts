@@ -267,14 +267,27 @@ describe("a provider with an invalid response is unavailable:", () => {
     expect(body).not.toContain("JWT");
   });
 
-  test("one that refuses the client secret, which the log says", async () => {
-    const refuseSecret: Answer = (response) => json(response, { error: "invalid_client" }, 400);
-    provider.overrides = { responses: { "/token": refuseSecret } };
-    const visit = await signIn();
-    expect(toOutcome(visit)).toEqual([503, "unavailable"]);
-    const id = visit.headers.get("underpass-request-id")!;
-    expect(await waitForLoggedFailure(id)).toContain("the provider answered invalid_client");
-  });
+  test.each<[string, Record<string, string>, string]>([
+    ["an error", {}, "the provider answered invalid_client"],
+    [
+      "a challenge",
+      { "www-authenticate": 'Basic realm="x"' },
+      "the provider answered with status 401: it does not accept the credentials",
+    ],
+  ])(
+    "one that refuses the client secret with %s, which the log says",
+    async (_, headers, cause) => {
+      const refuseSecret: Answer = (response) => {
+        for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+        json(response, { error: "invalid_client" }, 401);
+      };
+      provider.overrides = { responses: { "/token": refuseSecret } };
+      const visit = await signIn();
+      expect(toOutcome(visit)).toEqual([503, "unavailable"]);
+      const id = visit.headers.get("underpass-request-id")!;
+      expect(JSON.parse(await waitForLoggedFailure(id))).toMatchObject({ cause });
+    },
+  );
 });
 
 describe("a callback is refused that", () => {
@@ -339,19 +352,36 @@ describe("a sign-in that another host of the site began, and whose cookie it has
   });
 });
 
-test("a provider with another issuer than configured, or one that is unreachable, is not used", async () => {
-  const start = async () =>
-    toOutcome(await new CookieBrowser().open(`${origin}/auth/oauth/idp_a/start`));
+/** Signs in until the server reads the provider's metadata again, with this change, and has no others. */
+async function signInWithMetadata(change: object): Promise<Visit> {
   await signIn();
-  // A token with an unknown key makes the server read the metadata again. Then it has no others.
+  // A token with an unknown key makes the server read the metadata again.
   await provider.rotateKey();
-  provider.overrides = {
-    responses: {
-      "/.well-known/openid-configuration": (response) =>
-        json(response, { ...provider.metadata, issuer: `${provider.issuer}/other` }),
-    },
-  };
-  expect(toOutcome(await signIn())).toEqual([503, "unavailable"]);
+  const metadata = { ...provider.metadata, ...change };
+  const path = "/.well-known/openid-configuration";
+  provider.overrides = { responses: { [path]: (response) => json(response, metadata) } };
+  return signIn();
+}
+
+const start = async () =>
+  toOutcome(await new CookieBrowser().open(`${origin}/auth/oauth/idp_a/start`));
+
+test.each([
+  ["no authorization endpoint", { authorization_endpoint: undefined }],
+  ["a script as its authorization endpoint", { authorization_endpoint: "javascript:alert(1)" }],
+  ["no token endpoint", { token_endpoint: undefined }],
+  ["a token endpoint that is no URL", { token_endpoint: "/token" }],
+  ["no keys", { jwks_uri: undefined }],
+])("metadata with %s is not used, and not remembered", async (_, change) => {
+  expect(toOutcome(await signInWithMetadata(change))).toEqual([503, "unavailable"]);
+  expect(await start()).toEqual([503, "unavailable"]);
+  provider.overrides = {};
+  expect(toOutcome(await signIn())).toEqual(SIGNED_IN);
+});
+
+test("a provider with another issuer than configured, or one that is unreachable, is not used", async () => {
+  const other = { issuer: `${provider.issuer}/other` };
+  expect(toOutcome(await signInWithMetadata(other))).toEqual([503, "unavailable"]);
   expect(await start()).toEqual([503, "unavailable"]);
   provider.overrides = {};
   await provider.stop();

@@ -313,6 +313,7 @@ describe("the refresh cookie", () => {
     ["a tunnel's page", () => ({ origin: api.server.tunnelUrl("evil") })],
     ["a sandboxed page", () => ({ origin: "null" })],
     ["another site's page", () => ({ origin: "https://evil.test" })],
+    ["a tunnel's page, without an origin", () => ({ "sec-fetch-site": "same-site" })],
     ["another site's page, without an origin", () => ({ "sec-fetch-site": "cross-site" })],
     [
       "another site's page with a forged origin",

@@ -39,6 +39,14 @@ describe("a visitor's address", () => {
     );
   });
 
+  test.each(["::ffff:192.0.2.7", "::ffff:c000:207", "[::ffff:192.0.2.7]:443"])(
+    "is IPv4 when the operator's own proxy writes it as %s",
+    (written) => {
+      const headers = { "x-forwarded-for": written };
+      expect(getClientAddress(request("127.0.0.1:1", headers), BEHIND_PROXY)).toBe("192.0.2.7");
+    },
+  );
+
   test("is the platform's header where only the platform can set it", () => {
     const headers = { "cf-connecting-ip": "2001:db8::2", "x-forwarded-for": "203.0.113.9" };
     expect(getClientAddress(request("10.0.0.1:1", headers), HOSTED)).toBe("2001:db8::2");

@@ -161,13 +161,17 @@ function toSession(row: SessionRow, currentId: string): Session {
   };
 }
 
+/** What browsers say about a page's request to its own origin, and about an address that a person has typed. */
+const OWN_FETCH_SITES = ["same-origin", "none"];
+
 /** Pages of tunnels are on the same site as this service, so SameSite does not protect the cookie from them. */
 function refuseForeignOrigin(c: ApiContext): void {
   const origin = c.req.header("origin");
   const host = URL.parse(origin ?? "")?.host;
   const isOwn =
     origin === undefined || host === c.req.header("host") || origin === c.var.config.publicOrigin;
-  if (!isOwn || c.req.header("sec-fetch-site") === "cross-site") {
+  const fetchSite = c.req.header("sec-fetch-site") ?? "none";
+  if (!isOwn || !OWN_FETCH_SITES.includes(fetchSite)) {
     throw new ApiError("forbidden", "Only pages of this service may renew a session.");
   }
 }

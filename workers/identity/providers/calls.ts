@@ -4,6 +4,7 @@ import {
   customFetch,
   OperationProcessingError,
   ResponseBodyError,
+  WWWAuthenticateChallengeError,
 } from "oauth4webapi";
 import type { Env } from "../../env.ts";
 import { fetchConfiguredService } from "../../operator-network.ts";
@@ -38,13 +39,15 @@ export function isCodeRejected(failure: unknown): boolean {
 
 /** For the log. Without causes and bodies, which can contain tokens. */
 export function describeProviderError(failure: unknown): string {
-  if (!(failure instanceof Error)) return "not an error";
-  const { name, message } = failure;
   if (failure instanceof ResponseBodyError) {
     // Usually `invalid_client`: the operator's settings are wrong.
-    return `${name}: the provider answered ${failure.error.slice(0, ERROR_CODE_MAX_CHARS)}`;
+    return `the provider answered ${failure.error.slice(0, ERROR_CODE_MAX_CHARS)}`;
   }
-  return failure instanceof OperationProcessingError
-    ? `${name}: ${message} (${failure.code})`
-    : `${name}: ${message}`;
+  if (failure instanceof WWWAuthenticateChallengeError) {
+    // RFC 6749 §5.2: also a wrong client secret.
+    return `the provider answered with status ${failure.status}: it does not accept the credentials`;
+  }
+  // The names of the library's classes are shortened in the bundle.
+  if (failure instanceof OperationProcessingError) return `${failure.message} (${failure.code})`;
+  return failure instanceof Error ? `${failure.name}: ${failure.message}` : "not an error";
 }

@@ -20,7 +20,8 @@ const PROVIDER_CLOCK_TOLERANCE_SECONDS = 30;
 
 const NAME = "idp_a";
 
-type Server = oidc.AuthorizationServer;
+const REQUIRED_ENDPOINTS = ["authorization_endpoint", "token_endpoint", "jwks_uri"] as const;
+type Server = oidc.AuthorizationServer & Record<(typeof REQUIRED_ENDPOINTS)[number], string>;
 type Options = ReturnType<typeof buildCallOptions>;
 
 /**
@@ -48,7 +49,7 @@ export function createIdpA(
       const parameters = { client_id, redirect_uri, scope: "openid email", nonce };
       const all =
         account === "another" ? { ...parameters, prompt: getAccountSwitchPrompt(as) } : parameters;
-      return buildAuthorizationUrl(as, attempt, all, options[oidc.allowInsecureRequests]);
+      return buildAuthorizationUrl(as.authorization_endpoint, attempt, all);
     },
 
     async identify(attempt, answer) {
@@ -102,8 +103,21 @@ async function discover(issuer: URL, options: Options): Promise<Server> {
   if (cached?.issuer === issuer.href && Date.now() < cached.expiresAtMs) return cached.as;
   const response = await oidc.discoveryRequest(issuer, options);
   const as = await oidc.processDiscoveryResponse(issuer, response);
+  requireEndpoints(as, options[oidc.allowInsecureRequests]);
   cached = { issuer: issuer.href, as, expiresAtMs: Date.now() + PROVIDER_METADATA_MAX_MS };
   return as;
+}
+
+/**
+ * Metadata that no sign-in can be completed with must not be cached, because it is used for minutes.
+ * @param isInsecure whether the operator configured this provider without TLS.
+ */
+function requireEndpoints(as: oidc.AuthorizationServer, isInsecure: boolean): asserts as is Server {
+  for (const name of REQUIRED_ENDPOINTS) {
+    const protocol = URL.parse(as[name] ?? "")?.protocol;
+    if (protocol !== "https:" && !(isInsecure && protocol === "http:"))
+      throw new Error(`the provider's metadata has no valid ${name}`);
+  }
 }
 
 /** Compares `iss` (RFC 9207) where it is present or announced, so that another provider's answer is rejected. */

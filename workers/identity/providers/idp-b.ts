@@ -51,13 +51,8 @@ export function createIdpB(env: Env, config: Config): Provider | null {
     host: new URL(authorization_endpoint).host,
 
     authorizationUrl(attempt) {
-      const isInsecure = new URL(authorization_endpoint).protocol === "http:";
-      return buildAuthorizationUrl(
-        as,
-        attempt,
-        { client_id, redirect_uri, scope: SCOPE },
-        isInsecure,
-      );
+      const parameters = { client_id, redirect_uri, scope: SCOPE };
+      return buildAuthorizationUrl(authorization_endpoint, attempt, parameters);
     },
 
     async identify(attempt, answer) {

@@ -1,5 +1,5 @@
 /** The interface of all third-party sign-in providers, and the results of a sign-in. */
-import { calculatePKCECodeChallenge, type AuthorizationServer } from "oauth4webapi";
+import { calculatePKCECodeChallenge } from "oauth4webapi";
 import { z } from "zod";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
 import { STORABLE_RULE } from "../../../protocol/schemas/scalars.ts";
@@ -73,9 +73,9 @@ export function parseVerifiedEmail(email: unknown): string | null {
   return typeof email === "string" && isEmailAddress(email) ? normalizeEmail(email) : null;
 }
 
-/** @param isInsecure whether the operator configured this provider without TLS. */
+/** @param endpoint of the provider, which the browser is redirected to. */
 export async function buildAuthorizationUrl(
-  as: AuthorizationServer,
+  endpoint: string,
   attempt: SignInAttempt,
   parameters: {
     client_id: string;
@@ -84,12 +84,8 @@ export async function buildAuthorizationUrl(
     nonce?: string;
     prompt?: string;
   },
-  isInsecure: boolean,
 ): Promise<URL> {
-  const url = URL.parse(as.authorization_endpoint ?? "");
-  if (url?.protocol !== "https:" && !(isInsecure && url?.protocol === "http:")) {
-    throw new Error("the provider's metadata has no valid authorization endpoint");
-  }
+  const url = new URL(endpoint);
   const all = {
     ...parameters,
     response_type: "code",

@@ -1,7 +1,7 @@
 /** A mail in the format of the Internet (RFC 5322, RFC 2045): ASCII only, with a plain and an HTML part. */
 import { toBase64, toUtf8 } from "../../../shared/bytes.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
-import { encodeDisplayName, encodeHeader } from "./encoded-words.ts";
+import { encodeDisplayName, encodeHeader } from "../../../shared/text/encoded-words.ts";
 import type { Mail } from "./compose-mail.ts";
 
 const CRLF = "\r\n";

@@ -72,6 +72,12 @@ describe("a request's head", () => {
       "client-ip",
       "fastly-client-ip",
       "x-cluster-client-ip",
+      "fly-client-ip",
+      "x-azure-clientip",
+      "wl_proxy_client_ip",
+      "x-vercel-forwarded-for",
+      "x-original-forwarded-for",
+      "x-forwarded-prefix",
       "underpass-request-id",
     ].map((name) => [name, "forged"]);
     expect(headersSent([["host", "shop.localhost"], ["x-mine", "kept"], ...forged])).toEqual({
@@ -176,8 +182,14 @@ describe("a request's head", () => {
       const { parts, hasAccessToken } = buildHead({ headers: [["authorization", authorization]] });
       return [hasAccessToken, parts.includes(authorization)];
     };
-    for (const scheme of ["Bearer", "bearer", "BEARER "]) {
-      expect(read(`${scheme} ${own}`)).toEqual([true, false]);
+    for (const sent of [
+      ...["Bearer", "bearer", "BEARER ", "Bearer\t", "Token", "JWT"].map((it) => `${it} ${own}`),
+      own,
+      `Bearer "${own}"`,
+      `Token token=${own}`,
+      `Bearer x, Bearer ${own}`,
+    ]) {
+      expect([sent, ...read(sent)]).toEqual([sent, true, false]);
     }
     for (const other of [
       "Basic YTpi",

@@ -1,10 +1,7 @@
 /** Rules for all mails of the service, and user input in them. */
 import PostalMime from "postal-mime";
 import { describe, expect, test } from "vitest";
-import {
-  encodeDisplayName,
-  encodeHeader,
-} from "../../../../workers/integrations/mail/encoded-words.ts";
+import { encodeDisplayName, encodeHeader } from "../../../../shared/text/encoded-words.ts";
 import type { Mail } from "../../../../workers/integrations/mail/compose-mail.ts";
 import * as domainMails from "../../../../workers/integrations/mail/domain-mails.ts";
 import * as mails from "../../../../workers/integrations/mail/mails.ts";

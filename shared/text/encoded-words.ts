@@ -1,5 +1,5 @@
 /** Text in mail headers (RFC 2047): any text becomes ASCII, folded where it is long. */
-import { toBase64, toUtf8 } from "../../../shared/bytes.ts";
+import { toBase64, toUtf8 } from "../bytes.ts";
 
 /** A line may have 76 characters, and the first one starts with the header's name. */
 const PLAIN_MAX_CHARS = 60;
