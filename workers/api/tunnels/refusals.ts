@@ -7,6 +7,7 @@ import {
 } from "../../../protocol/wire/close-reason.ts";
 import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
+import { isDatabaseUnavailable } from "../../database-outage.ts";
 import type { PortOutsideRanges } from "../../store/networks/relay-ports.ts";
 import type { TokenRefusal } from "../../store/tunnels/tcp-tunnels.ts";
 import type { ApiContext } from "../route.ts";
@@ -41,6 +42,13 @@ export function refuseSubprotocol(
 ): ConnectionRefusedError {
   const { message, subcode } = explainSubprotocolMismatch(offered, accepted);
   return new ConnectionRefusedError("unsupported_version", message, subcode);
+}
+
+/** For an error that no refusal describes: the client tries again. */
+export function toFailureRefusal(error: unknown): ConnectionRefusedError {
+  return isDatabaseUnavailable(error)
+    ? new ConnectionRefusedError("going_away", "the server's database does not answer")
+    : new ConnectionRefusedError("internal", "the server failed to process this connection");
 }
 
 /** For a genuine token that may not be used now. */
