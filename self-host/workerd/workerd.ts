@@ -8,12 +8,13 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { SupervisedProcess } from "../processes/child.ts";
+import { PING_MAX_MS } from "../processes/watchdog.ts";
 import type { DataDir } from "../data-dir.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { buildConfiguration } from "./configuration.ts";
 import { toSourcePositions } from "./source-positions.ts";
-import { probeHealth, requestText, sendRequest } from "../internal-requests.ts";
+import { probeHealth, requestStatus, requestText, sendRequest } from "../internal-requests.ts";
 import { LogLimiter } from "../../shared/log.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
@@ -82,6 +83,9 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       // Secrets are passed in the environment, because a file with them could be left behind.
       spawnOptions: { env: bindings },
       probe: () => probeHealth({ socketPath: publicSocket, apiHost }),
+      // Its thread answers, and nothing else is needed: no code of a Worker, no database.
+      ping: () =>
+        requestStatus({ socketPath: probeSocket, method: "HEAD", path: "/ping" }, PING_MAX_MS),
       // A killed workerd leaves its sockets behind, and the next one could not bind to their paths.
       prepare: async () => {
         const sockets = [publicSocket, apiSocket, controlSocket, objectsControlSocket, probeSocket];

@@ -1,11 +1,18 @@
 /** A child process of the server: its start and its end. */
-import { expect, test } from "vitest";
-import { SupervisedProcess, type ChildOptions } from "../../../self-host/processes/child.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import {
+  HUNG_CHILD_KILLS_HOURLY_MAX,
+  SupervisedProcess,
+  type ChildOptions,
+} from "../../../self-host/processes/child.ts";
 
 const ignore = (): void => undefined;
 const log = { info: ignore, warn: ignore, error: ignore, forward: ignore };
 
-function createChild(options: Partial<ChildOptions>): SupervisedProcess {
+function createChild(
+  options: Partial<ChildOptions>,
+  error: (line: string) => void = ignore,
+): SupervisedProcess {
   return new SupervisedProcess(
     {
       name: "child",
@@ -19,7 +26,7 @@ function createChild(options: Partial<ChildOptions>): SupervisedProcess {
       signalOnParentExit: "SIGKILL",
       ...options,
     },
-    log,
+    { ...log, error },
   );
 }
 
@@ -41,4 +48,40 @@ test("a child whose program does not exist is not started", async () => {
   const child = createChild({ command: "/no/such/program" });
   await expect(child.start()).rejects.toThrow("ENOENT");
   await child.stop();
+});
+
+test("a child that hangs is killed and restarted, at most three times an hour", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const pids: number[] = [];
+  const errors: string[] = [];
+  let pings = 0;
+  const child = createChild(
+    {
+      onSpawn: (pid) => Promise.resolve(void pids.push(pid)),
+      // Each process answers once.
+      ping: () => {
+        pings += 1;
+        return pings === pids.length ? Promise.resolve() : new Promise(() => {});
+      },
+    },
+    (line: string) => void errors.push(line),
+  );
+  await child.start();
+  onTestFinished(() => child.stop());
+  const hang = async () => {
+    await vi.waitUntil(() => pings === pids.length);
+    await vi.advanceTimersByTimeAsync(61_000);
+  };
+  for (let kills = 1; kills <= HUNG_CHILD_KILLS_HOURLY_MAX; kills += 1) {
+    await hang();
+    await vi.waitUntil(() => child.restarts === kills && pids.length === kills + 1, {
+      timeout: 10_000,
+    });
+  }
+  await hang();
+  expect(errors.at(-1)).toBe(
+    "child hangs: it has not answered for a minute; it is not killed again, because that has not helped 3 times within an hour",
+  );
+  expect([child.hangs, child.pid]).toEqual([4, pids.at(-1)]);
 });
