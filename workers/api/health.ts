@@ -5,6 +5,7 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 import type { Config } from "../config/config.ts";
 import { failAfter } from "../database-outage.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
+import { getDiskShortage } from "../../durable-objects/low-disk.ts";
 import { toUtf8 } from "../../shared/bytes.ts";
 import { getAccessTokenKeys, getCapabilityTokenKeys, type SigningKeys } from "../identity/keys.ts";
 import { encrypt, decrypt } from "../identity/encryption.ts";
@@ -18,6 +19,11 @@ const Ready = Health.extend({
   relay: z
     .enum(["connected", "disconnected", "not_configured"])
     .describe("Whether at least one relay is connected. A service without relays is ready too."),
+  disk: z
+    .enum(["ok", "low", "critical"])
+    .describe(
+      "Of a self-hosted server. `low`: captures and webhook deliveries take up no more space. `critical`: none are stored.",
+    ),
 });
 const Jwks = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) });
 /** `/ready` waits at most this long for the objects of relays. */
@@ -54,7 +60,7 @@ health.openapi(
     summary: "Check that the service can serve requests",
     responses: {
       200: jsonResponse(
-        "The database, the keys and the secrets work. `relay` shows whether a relay is connected.",
+        "The database, the keys and the secrets work, and the disk is not full. `relay` shows whether a relay is connected.",
         Ready,
       ),
       503: jsonResponse("Some parts do not work; `missing` names them.", NotReady),
@@ -62,9 +68,14 @@ health.openapi(
   }),
   async (c) => {
     const missing = await listFailingParts(c);
-    if (missing.length === 0) {
+    const shortage = getDiskShortage(Date.now());
+    if (shortage === "full") missing.push("disk");
+    else if (missing.length === 0) {
       const relay = await getRelayState(c);
-      return c.json({ status: "ready", version: SERVICE_VERSION, relay }, 200);
+      return c.json(
+        { status: "ready", version: SERVICE_VERSION, relay, disk: shortage ?? ("ok" as const) },
+        200,
+      );
     }
     const message = `The service is not ready. These parts do not work: ${missing.join(", ")}.`;
     const { headers } = errorResponse(new ApiError("not_ready", message));

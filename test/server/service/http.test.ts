@@ -13,6 +13,7 @@ import {
   waitUntil,
   type TestApi,
 } from "../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -227,15 +228,24 @@ describe("health", () => {
     expect((await api.anonymous.get("/ready")).status).toBe(200);
   });
 
+  test("is not readiness, which a full disk ends, and a shortage does not", async () => {
+    await api.reportDisk("full");
+    expect(await api.anonymous.get("/ready")).toMatchObject({
+      status: 503,
+      body: { missing: ["disk"] },
+    });
+    await api.reportDisk("low");
+    expect(await api.anonymous.get("/ready")).toMatchObject({ status: 200, body: { disk: "low" } });
+  });
+
   test("names a database that does not answer, instead of waiting for it", async () => {
     await api.sql("begin");
     try {
       await api.sql("lock table installation");
       const { status, body } = await api.anonymous.get("/ready");
       expect({ status, body }).toMatchObject({ status: 503, body: { missing: ["database"] } });
-      expect(api.server.output).toContain(
-        '"part":"database","cause":"the database is unavailable: no answer within 3 s"',
-      );
+      const line = '"part":"database","cause":"the database is unavailable: no answer within 3 s"';
+      await expect.poll(() => api.server.output, WAIT_OPTIONS).toContain(line);
     } finally {
       await api.sql("rollback");
     }

@@ -1,4 +1,5 @@
 /** Refusals of agents and of clients of `connect`, which are sent as the code of a WebSocket Close. */
+import { getDiskShortage } from "../../../durable-objects/low-disk.ts";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
   formatCloseReason,
@@ -46,9 +47,11 @@ export function refuseSubprotocol(
 
 /** For an error that no refusal describes: the client tries again. */
 export function toFailureRefusal(error: unknown): ConnectionRefusedError {
-  return isDatabaseUnavailable(error)
-    ? new ConnectionRefusedError("going_away", "the server's database does not answer")
-    : new ConnectionRefusedError("internal", "the server failed to process this connection");
+  if (getDiskShortage(Date.now()) === "full")
+    return new ConnectionRefusedError("going_away", "the server's disk is full");
+  if (isDatabaseUnavailable(error))
+    return new ConnectionRefusedError("going_away", "the server's database does not answer");
+  return new ConnectionRefusedError("internal", "the server failed to process this connection");
 }
 
 /** For a genuine token that may not be used now. */
