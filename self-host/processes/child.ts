@@ -146,7 +146,7 @@ export class SupervisedProcess {
   }
 
   async #waitUntilReady(child: ChildProcess): Promise<void> {
-    const deadline = Date.now() + CHILD_READY_MAX_MS;
+    const deadline = performance.now() + CHILD_READY_MAX_MS;
     for (;;) {
       try {
         await this.#options.probe();
@@ -157,7 +157,7 @@ export class SupervisedProcess {
           throw new Error(`${this.#options.name} ${describeExit(child)} before it was ready`, {
             cause: error,
           });
-        if (Date.now() > deadline) {
+        if (performance.now() > deadline) {
           throw new Error(
             `${this.#options.name} was not ready after ${CHILD_READY_MAX_MS / 1_000} s: ${getErrorMessage(error)}`,
             { cause: error },
@@ -169,7 +169,7 @@ export class SupervisedProcess {
   }
 
   #watch(child: ChildProcess): void {
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     const { pid } = child;
     const { ping } = this.#options;
     const onHang = (state: string | undefined) => this.#handleHang(child, state);
@@ -178,7 +178,7 @@ export class SupervisedProcess {
       if (unwatch) unwatch();
       if (this.#isStopping) return;
       this.#restarts += 1;
-      if (Date.now() - startedAt > CHILD_STABLE_MS) this.#restartDelayMs = CHILD_RESTART_MIN_MS;
+      if (performance.now() - startedAt > CHILD_STABLE_MS) this.#restartDelayMs = CHILD_RESTART_MIN_MS;
       this.#log.error(`${this.#options.name} ${describeExit(child)} and will be restarted`);
       void this.#restart();
     };

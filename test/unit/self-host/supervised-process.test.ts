@@ -50,6 +50,23 @@ test("a child whose program does not exist is not started", async () => {
   await child.stop();
 });
 
+test("a child is waited for, also when the clock is set meanwhile", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let probes = 0;
+  const child = createChild({
+    probe: () => {
+      probes += 1;
+      if (probes > 1) return Promise.resolve();
+      vi.setSystemTime(Date.now() + 365 * 86_400_000);
+      return Promise.reject(new Error("not yet"));
+    },
+  });
+  onTestFinished(() => child.stop());
+  await child.start();
+  expect(child.pid).toBeDefined();
+});
+
 test("a child that hangs is killed and restarted, at most three times an hour", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
