@@ -178,7 +178,8 @@ export class SupervisedProcess {
       if (unwatch) unwatch();
       if (this.#isStopping) return;
       this.#restarts += 1;
-      if (performance.now() - startedAt > CHILD_STABLE_MS) this.#restartDelayMs = CHILD_RESTART_MIN_MS;
+      if (performance.now() - startedAt > CHILD_STABLE_MS)
+        this.#restartDelayMs = CHILD_RESTART_MIN_MS;
       this.#log.error(`${this.#options.name} ${describeExit(child)} and will be restarted`);
       void this.#restart();
     };
