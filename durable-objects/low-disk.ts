@@ -4,7 +4,7 @@
  * while the object replaces what it stores. So they store nothing at all once they have used half of the server's reserve. The
  * server reports its disk repeatedly (`ObjectsControl`). On Cloudflare there are no such reports.
  */
-import type { DiskShortage } from "../protocol/disk-shortage.ts";
+import type { DiskShortage } from "../protocol/self-host/disk-shortage.ts";
 import { SECOND_MS } from "../shared/time.ts";
 
 /** How long a report is valid. The server repeats it more often. */

@@ -5,7 +5,7 @@
  */
 import { statfs } from "node:fs/promises";
 import { setInterval } from "node:timers/promises";
-import type { DiskShortage } from "../protocol/disk-shortage.ts";
+import type { DiskShortage } from "../protocol/self-host/disk-shortage.ts";
 import { toSingleValue, type MetricFamily } from "../shared/metrics/exposition.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { SECOND_MS } from "../shared/time.ts";

@@ -4,7 +4,7 @@
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { reportLowDisk } from "../durable-objects/low-disk.ts";
-import { parseDiskPath } from "../protocol/disk-shortage.ts";
+import { parseDiskPath } from "../protocol/self-host/disk-shortage.ts";
 import { startDraining } from "./draining.ts";
 import edge from "./edge/entry.ts";
 import type { Env } from "./env.ts";

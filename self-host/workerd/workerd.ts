@@ -6,7 +6,7 @@
 import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { toDiskPath, type DiskShortage } from "../../protocol/disk-shortage.ts";
+import { toDiskPath, type DiskShortage } from "../../protocol/self-host/disk-shortage.ts";
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { SupervisedProcess } from "../processes/child.ts";
 import { PING_MAX_MS } from "../processes/watchdog.ts";

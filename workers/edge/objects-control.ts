@@ -1,7 +1,7 @@
 /** Called by the self-hosted server, on a socket that only it can reach. It runs in the isolate of the objects. */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { reportLowDisk } from "../../durable-objects/low-disk.ts";
-import { parseDiskPath } from "../../protocol/disk-shortage.ts";
+import { parseDiskPath } from "../../protocol/self-host/disk-shortage.ts";
 
 export class ObjectsControl extends WorkerEntrypoint {
   override fetch(request: Request): Response {

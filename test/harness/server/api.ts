@@ -2,7 +2,7 @@
  * Callers of the API for tests: people with accounts in organizations, and machines with tokens. The API is that of a
  * complete self-hosted server, whose database a test can query.
  */
-import { toDiskPath, type DiskShortage } from "../../../protocol/disk-shortage.ts";
+import { toDiskPath, type DiskShortage } from "../../../protocol/self-host/disk-shortage.ts";
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";

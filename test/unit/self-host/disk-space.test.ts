@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { DiskWatch, readDiskSpace, type DiskSpace } from "../../../self-host/disk-space.ts";
-import type { DiskShortage } from "../../../protocol/disk-shortage.ts";
+import type { DiskShortage } from "../../../protocol/self-host/disk-shortage.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
 
 const GIBIBYTE = 1024 ** 3;

@@ -4,7 +4,7 @@
  * `low`: less than the reserve is free. `critical`: half of the reserve is used up. `full`: neither the objects nor the database
  * can write.
  */
-export const DISK_SHORTAGES = ["low", "critical", "full"] as const;
+const DISK_SHORTAGES = ["low", "critical", "full"] as const;
 export type DiskShortage = (typeof DISK_SHORTAGES)[number];
 
 export function toDiskPath(shortage: DiskShortage): string {
