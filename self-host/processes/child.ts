@@ -172,7 +172,11 @@ export class SupervisedProcess {
     const startedAt = performance.now();
     const { pid } = child;
     const { ping } = this.#options;
-    const onHang = (state: string | undefined) => this.#handleHang(child, state);
+    let hasHung = false;
+    const onHang = (state: string | undefined) => {
+      hasHung = true;
+      this.#handleHang(child, state);
+    };
     const unwatch = pid !== undefined && ping && watchForHang({ pid, ping, onHang });
     const onExit = () => {
       if (unwatch) unwatch();
@@ -180,7 +184,8 @@ export class SupervisedProcess {
       this.#restarts += 1;
       if (performance.now() - startedAt > CHILD_STABLE_MS)
         this.#restartDelayMs = CHILD_RESTART_MIN_MS;
-      this.#log.error(`${this.#options.name} ${describeExit(child)} and will be restarted`);
+      const hint = child.signalCode === "SIGKILL" && !hasHung ? KILLED_BY_SYSTEM : "";
+      this.#log.error(`${this.#options.name} ${describeExit(child)}${hint} and will be restarted`);
       void this.#restart();
     };
     if (hasExited(child)) onExit();
@@ -227,6 +232,8 @@ export class SupervisedProcess {
 }
 
 const PROBE_INTERVAL_MS = 25;
+/** For an operator who has killed nothing. */
+const KILLED_BY_SYSTEM = ", as the system does when memory runs out,";
 
 function hasExited(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;

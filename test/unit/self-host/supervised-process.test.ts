@@ -96,9 +96,22 @@ test("a child that hangs is killed and restarted, at most three times an hour", 
       timeout: 10_000,
     });
   }
+  expect(errors.at(-1)).toBe("child was ended by SIGKILL and will be restarted");
   await hang();
   expect(errors.at(-1)).toBe(
     "child hangs: it has not answered for a minute; it is not killed again, because that has not helped 3 times within an hour",
   );
   expect([child.hangs, child.pid]).toEqual([4, pids.at(-1)]);
+});
+
+test("a child that the system kills is restarted, with a hint at the memory", async () => {
+  const errors: string[] = [];
+  const child = createChild({}, (line) => void errors.push(line));
+  await child.start();
+  onTestFinished(() => child.stop());
+  process.kill(child.pid!, "SIGKILL");
+  await vi.waitUntil(() => child.restarts === 1, { timeout: 10_000 });
+  expect(errors).toEqual([
+    "child was ended by SIGKILL, as the system does when memory runs out, and will be restarted",
+  ]);
 });
