@@ -36,7 +36,7 @@ export interface ChildOptions {
   /** Checks whether the child is ready; rejects while it is not. Called repeatedly. */
   probe(): Promise<void>;
   /** Ends when the process answers, or after `PING_MAX_MS`. Without it, a process that hangs goes unnoticed. */
-  ping?(): Promise<unknown>;
+  ping?: () => Promise<unknown>;
   /** Called before each new process. */
   prepare?(): Promise<void>;
   /** Called with the id of each new process, before it is ready. */

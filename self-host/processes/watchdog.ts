@@ -48,9 +48,9 @@ export class HangDetector {
 export interface WatchedProcess {
   pid: number;
   /** Ends when the process answers. Called again after that. */
-  ping(): Promise<unknown>;
+  ping: () => Promise<unknown>;
   /** @param state as Linux describes it, such as `T (stopped)`; undefined on other systems. */
-  onHang(state: string | undefined): void;
+  onHang: (state: string | undefined) => void;
 }
 
 /** @returns a function that ends the watch. */

@@ -5,6 +5,7 @@ import {
   SupervisedProcess,
   type ChildOptions,
 } from "../../../self-host/processes/child.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 const ignore = (): void => undefined;
 const log = { info: ignore, warn: ignore, error: ignore, forward: ignore };
@@ -87,14 +88,12 @@ test("a child that hangs is killed and restarted, at most three times an hour", 
   await child.start();
   onTestFinished(() => child.stop());
   const hang = async () => {
-    await vi.waitUntil(() => pings === pids.length);
+    await vi.waitUntil(() => pings === pids.length, WAIT_OPTIONS);
     await vi.advanceTimersByTimeAsync(61_000);
   };
   for (let kills = 1; kills <= HUNG_CHILD_KILLS_HOURLY_MAX; kills += 1) {
     await hang();
-    await vi.waitUntil(() => child.restarts === kills && pids.length === kills + 1, {
-      timeout: 10_000,
-    });
+    await vi.waitUntil(() => child.restarts === kills && pids.length === kills + 1, WAIT_OPTIONS);
   }
   expect(errors.at(-1)).toBe("child was ended by SIGKILL and will be restarted");
   await hang();
@@ -110,7 +109,7 @@ test("a child that the system kills is restarted, with a hint at the memory", as
   await child.start();
   onTestFinished(() => child.stop());
   process.kill(child.pid!, "SIGKILL");
-  await vi.waitUntil(() => child.restarts === 1, { timeout: 10_000 });
+  await vi.waitUntil(() => child.restarts === 1, WAIT_OPTIONS);
   expect(errors).toEqual([
     "child was ended by SIGKILL, as the system does when memory runs out, and will be restarted",
   ]);
