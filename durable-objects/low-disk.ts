@@ -2,8 +2,9 @@
  * Limits what objects store while the disk of a self-hosted server is almost full: no more than they hold already, because a
  * full disk would stop PostgreSQL, and with it the service for everyone. SQLite's log of an object (`-wal`) grows to 4 MiB even
  * while the object replaces what it stores. So they store nothing at all once they have used half of the server's reserve. The
- * server reports both states repeatedly (`ObjectsControl`). On Cloudflare there are no such reports.
+ * server reports its disk repeatedly (`ObjectsControl`). On Cloudflare there are no such reports.
  */
+import type { DiskShortage } from "../protocol/self-host/disk-shortage.ts";
 import { SECOND_MS } from "../shared/time.ts";
 
 /** How long a report is valid. The server repeats it more often. */
@@ -12,20 +13,23 @@ const REPORT_HOLDS_MS = 10 * SECOND_MS;
 export const LOW_DISK_MIN_BYTES = 256 * 1024;
 
 /** One for each isolate: its objects share the disk. */
-let lowUntilMs = 0;
-let criticalUntilMs = 0;
-
-/** `critical`: half of the reserve is used up. */
-export type DiskShortage = "low" | "critical";
+let reported: DiskShortage = "low";
+let reportHoldsUntilMs = 0;
 
 export function reportLowDisk(nowMs: number, shortage: DiskShortage): void {
-  lowUntilMs = nowMs + REPORT_HOLDS_MS;
-  criticalUntilMs = shortage === "critical" ? lowUntilMs : 0;
+  reported = shortage;
+  reportHoldsUntilMs = nowMs + REPORT_HOLDS_MS;
+}
+
+/** @returns null while there is enough space. */
+export function getDiskShortage(nowMs: number): DiskShortage | null {
+  return nowMs < reportHoldsUntilMs ? reported : null;
 }
 
 /** Whether objects must not even replace what they store. */
 export function isDiskCritical(nowMs: number): boolean {
-  return nowMs < criticalUntilMs;
+  const shortage = getDiskShortage(nowMs);
+  return shortage !== null && shortage !== "low";
 }
 
 /** How much one object may store. */
@@ -41,7 +45,7 @@ export class StorageLimit {
 
   /** @param storedBytes what the object holds now. */
   getBytes(storedBytes: number, nowMs: number): number {
-    const isLow = nowMs < lowUntilMs;
+    const isLow = getDiskShortage(nowMs) !== null;
     this.#heldBytes = isLow ? (this.#heldBytes ?? storedBytes) : undefined;
     if (this.#heldBytes === undefined) return this.#maxBytes;
     return Math.min(this.#maxBytes, Math.max(this.#heldBytes, LOW_DISK_MIN_BYTES));

@@ -65,10 +65,10 @@ export class ApiLink implements LinkState {
       perMessageDeflate: false,
     });
     this.#socket = socket;
-    let lastReceivedAtMs = Date.now();
+    let lastReceivedAtMs = performance.now();
     let problem = "";
     const heartbeat = setInterval(() => {
-      const silentMs = Date.now() - lastReceivedAtMs;
+      const silentMs = performance.now() - lastReceivedAtMs;
       const maxMs = this.#isConnected ? RELAY_HEARTBEAT_TIMEOUT_MS : LINK_WELCOME_MAX_MS;
       if (silentMs > maxMs) {
         problem = "the API does not answer";
@@ -80,7 +80,7 @@ export class ApiLink implements LinkState {
     socket.on("open", () => socket.send(JSON.stringify(hello)));
     socket.on("error", (error) => (problem ||= describeError(error)));
     socket.on("message", (data) => {
-      lastReceivedAtMs = Date.now();
+      lastReceivedAtMs = performance.now();
       this.#handleMessage((data as Buffer).toString());
     });
     socket.on("close", (code, reason) => {

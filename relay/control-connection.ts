@@ -34,7 +34,7 @@ export class ControlConnection implements Agent {
   readonly #options: ControlOptions;
   readonly #heartbeat: NodeJS.Timeout;
   #association: Association | undefined;
-  #lastReceivedAtMs = Date.now();
+  #lastReceivedAtMs = performance.now();
   #isClosed = false;
   /** Tickets are handled one after the other, although their verification is asynchronous. */
   #handling: Promise<void> = Promise.resolve();
@@ -43,8 +43,8 @@ export class ControlConnection implements Agent {
     this.#socket = socket;
     this.#options = options;
     socket.on("error", () => {});
-    socket.on("pong", () => (this.#lastReceivedAtMs = Date.now()));
-    socket.on("ping", () => (this.#lastReceivedAtMs = Date.now()));
+    socket.on("pong", () => (this.#lastReceivedAtMs = performance.now()));
+    socket.on("ping", () => (this.#lastReceivedAtMs = performance.now()));
     socket.on("message", (data, isBinary) => this.#handleMessage(data, isBinary));
     socket.on("close", (code) => this.#handleClose(code));
     this.#heartbeat = setInterval(() => this.#checkHeartbeat(), RELAY_HEARTBEAT_INTERVAL_MS);
@@ -103,7 +103,7 @@ export class ControlConnection implements Agent {
   // ── Private ──
 
   #handleMessage(data: RawData, isBinary: boolean): void {
-    this.#lastReceivedAtMs = Date.now();
+    this.#lastReceivedAtMs = performance.now();
     // Before its ticket is verified, an agent is a stranger: nothing of it is read.
     const association = this.#association;
     if (this.#isClosed || !association) return;
@@ -168,7 +168,7 @@ export class ControlConnection implements Agent {
   }
 
   #checkHeartbeat(): void {
-    if (Date.now() - this.#lastReceivedAtMs > RELAY_HEARTBEAT_TIMEOUT_MS) {
+    if (performance.now() - this.#lastReceivedAtMs > RELAY_HEARTBEAT_TIMEOUT_MS) {
       return this.close("heartbeat_timeout");
     }
     this.#socket.ping();

@@ -1,10 +1,11 @@
 /**
  * The free space on the disk of the data directory. While it is less than the reserve, tunnels and webhook receivers store
  * no more than they hold already, and while it is less than half of the reserve, nothing (`durable-objects/low-disk.ts`): a
- * full disk would stop PostgreSQL, and all of the service with it.
+ * full disk would stop PostgreSQL, and all of the service with it. `/ready` reports the shortage.
  */
 import { statfs } from "node:fs/promises";
 import { setInterval } from "node:timers/promises";
+import type { DiskShortage } from "../protocol/self-host/disk-shortage.ts";
 import { toSingleValue, type MetricFamily } from "../shared/metrics/exposition.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { SECOND_MS } from "../shared/time.ts";
@@ -15,6 +16,8 @@ const CHECK_INTERVAL_MS = SECOND_MS;
 const RESERVE_MAX_BYTES = 1024 ** 3;
 /** The reserve's share of a small disk, unless the operator sets the reserve. */
 const RESERVE_SHARE = 1 / 20;
+/** With less, a transaction or an object may need more than what is free. */
+const FULL_BYTES = 1024 ** 2;
 /** Above the reserve by this factor, there is enough space again. */
 const RECOVERED_FACTOR = 1.1;
 
@@ -28,15 +31,15 @@ export interface DiskWatchOptions {
   readSpace: () => Promise<DiskSpace>;
   /** undefined: a share of the disk. 0: the disk may become full. */
   reserveBytes: number | undefined;
-  /** Called at each check while there is too little space. `critical`: half of the reserve is used up. */
-  reportLow: (shortage: "low" | "critical") => Promise<void>;
+  /** Called at each check while there is too little space. */
+  reportLow: (shortage: DiskShortage) => Promise<void>;
   log: Log;
 }
 
 export class DiskWatch {
   readonly #options: DiskWatchOptions;
   readonly #stopping = new AbortController();
-  #isLow = false;
+  #shortage: DiskShortage | null = null;
   /** The last check failed. */
   #hasFailed = false;
 
@@ -62,10 +65,8 @@ export class DiskWatch {
   async check(): Promise<void> {
     const { readSpace, reportLow, log } = this.#options;
     try {
-      const space = await readSpace();
-      this.#recordSpace(space);
-      const isCritical = space.freeBytes < this.#getReserve(space) / 2;
-      if (this.#isLow) await reportLow(isCritical ? "critical" : "low");
+      this.#recordSpace(await readSpace());
+      if (this.#shortage) await reportLow(this.#shortage);
       this.#hasFailed = false;
     } catch (error) {
       if (!this.#hasFailed) log.warn(`disk: a check failed: ${getErrorMessage(error)}`);
@@ -99,16 +100,28 @@ export class DiskWatch {
 
   #recordSpace(space: DiskSpace): void {
     const { log } = this.#options;
-    const reserveBytes = this.#getReserve(space);
-    const wasLow = this.#isLow;
-    this.#isLow = space.freeBytes < reserveBytes * (wasLow ? RECOVERED_FACTOR : 1);
-    const fields = { freeBytes: space.freeBytes, reserveBytes };
-    if (this.#isLow && !wasLow) {
+    const earlier = this.#shortage;
+    this.#shortage = this.#findShortage(space);
+    if (this.#shortage === earlier) return;
+    const fields = { freeBytes: space.freeBytes, reserveBytes: this.#getReserve(space) };
+    if (this.#shortage === "full") {
+      log.error("disk: full; tunnels and changes fail until there is space again", fields);
+    } else if (this.#shortage === null) {
+      log.info("disk: there is enough free space again", fields);
+    } else if (earlier === null) {
       log.warn(
         "disk: almost full; captures and webhook deliveries take up no more of it until there is space again",
         fields,
       );
-    } else if (wasLow && !this.#isLow) log.info("disk: there is enough free space again", fields);
+    }
+  }
+
+  #findShortage(space: DiskSpace): DiskShortage | null {
+    const { freeBytes } = space;
+    const reserveBytes = this.#getReserve(space);
+    if (freeBytes < FULL_BYTES) return "full";
+    if (freeBytes < reserveBytes / 2) return "critical";
+    return freeBytes < reserveBytes * (this.#shortage ? RECOVERED_FACTOR : 1) ? "low" : null;
   }
 
   #getReserve({ sizeBytes }: DiskSpace): number {

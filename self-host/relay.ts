@@ -17,6 +17,7 @@ import {
   CHILD_RESTART_MIN_MS,
 } from "./processes/child.ts";
 import { COMPILE_CACHE, getArguments, PROGRAMS } from "./processes/programs.ts";
+import { PING_MAX_MS } from "./processes/watchdog.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings, ServerSettings } from "./settings.ts";
 import { requestText, toConnectableHost } from "./internal-requests.ts";
@@ -67,6 +68,7 @@ export interface LocalRelay {
   /** undefined while it does not run. */
   readonly pid: number | undefined;
   readonly restarts: number;
+  readonly hangs: number | undefined;
   /** The relay's metrics, as JSON. Rejects while it does not answer. */
   requestMetrics(): Promise<string>;
   stop(): Promise<void>;
@@ -110,6 +112,9 @@ export function startRelay(options: RelayOptions): LocalRelay {
     get restarts() {
       return child?.restarts ?? 0;
     },
+    get hangs() {
+      return child?.hangs ?? 0;
+    },
     requestMetrics: () => requestRelay(options.settings, "/metrics"),
     async stop() {
       stopping.abort();
@@ -151,6 +156,7 @@ function createChild(options: RelayOptions) {
         if (health.pid !== pid) throw new Error("another program listens on its port");
         isListening = true;
       },
+      ping: () => requestRelay(settings, "/health", PING_MAX_MS),
       // A killed process leaves its socket behind, and the next one could not bind to its path.
       prepare: async () => {
         if (agentRoute) await rm(agentRoute.socketPath, { force: true });
@@ -181,12 +187,16 @@ function createChild(options: RelayOptions) {
 const HEALTH_MAX_MS = 2_000;
 
 /** The relay's own HTTP port, on which it answers `/health` and `/metrics`. */
-function requestRelay(settings: LocalRelaySettings, path: string): Promise<string> {
+function requestRelay(
+  settings: LocalRelaySettings,
+  path: string,
+  maxMs = HEALTH_MAX_MS,
+): Promise<string> {
   const host = toConnectableHost(settings.bind);
   const family = isIPv6(host) ? 6 : undefined;
   const headers = { accept: "application/json" };
   const { first: port } = settings.ports;
-  return requestText({ method: "GET", host, port, family, path, headers }, HEALTH_MAX_MS);
+  return requestText({ method: "GET", host, port, family, path, headers }, maxMs);
 }
 
 function parseObject(text: string): Record<string, unknown> {

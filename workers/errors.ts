@@ -1,6 +1,7 @@
 /** The errors that the API throws deliberately, and how errors are formatted for responses and logs. */
 import { ERROR_HEADER, STATUS_BY_CODE, type ErrorCode } from "../protocol/errors.ts";
 import type { ErrorBody } from "../protocol/schemas/error-body.ts";
+import { describeOutage } from "./database-outage.ts";
 
 export interface ErrorDetails {
   fields?: ErrorBody["fields"];
@@ -42,10 +43,13 @@ export function errorResponse({ code, message, details }: ApiError): Response {
 
 /**
  * The error with its chain of causes, which is where database drivers put the reason. Of a failed query only the SQL is
- * included and not its parameters, which can contain hashes, addresses and encrypted texts.
+ * included and not its parameters, which can contain hashes, addresses and encrypted texts. An outage of the database is one
+ * sentence, because a stack trace explains nothing of it.
  */
 export function describeError(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
+  const outage = describeOutage(thrown);
+  if (outage !== undefined) return outage;
   const own =
     "query" in thrown && typeof thrown.query === "string"
       ? `${thrown.name}: failed query: ${thrown.query}`

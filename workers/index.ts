@@ -3,6 +3,8 @@
  * serves visitors loads only the edge.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
+import { reportLowDisk } from "../durable-objects/low-disk.ts";
+import { parseDiskPath } from "../protocol/self-host/disk-shortage.ts";
 import { startDraining } from "./draining.ts";
 import edge from "./edge/entry.ts";
 import type { Env } from "./env.ts";
@@ -37,7 +39,10 @@ export class Control extends WorkerEntrypoint<Env> {
       const { collectServiceMetrics } = await import("./jobs/service-metrics.ts");
       return Response.json(await collectServiceMetrics(this.env));
     }
-    if (pathname === "/drain") {
+    const shortage = parseDiskPath(pathname);
+    if (shortage) {
+      reportLowDisk(Date.now(), shortage);
+    } else if (pathname === "/drain") {
       const { drainConnections } = await import("./jobs/drain-connections.ts");
       startDraining();
       await drainConnections(this.env);

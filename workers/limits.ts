@@ -1,5 +1,6 @@
 /** Bounds that several files of workers/ share, each with its unit in its name. */
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../shared/time.ts";
+import { HELLO_TIMEOUT_MS } from "../protocol/limits.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../shared/time.ts";
 
 /** How long a visitor who has signed in is not asked to sign in again. */
 export const VISITOR_PASS_SECONDS = 12 * 3600;
@@ -29,6 +30,8 @@ export const PROVIDER_SIGN_IN_MAX_MS = 10 * MINUTE_MS;
 /** The address to return to after a sign-in: it is stored in a cookie, which browsers limit to 4 KiB. */
 export const RETURN_TO_MAX_CHARS = 2_000;
 export const DEVICE_CODE_MAX_MS = 10 * MINUTE_MS;
+/** How long agents and clients wait for the database: shorter than the time after which they give up and learn no reason. */
+export const ADMISSION_MAX_MS = HELLO_TIMEOUT_MS - SECOND_MS;
 export const OUTBOX_BATCH_ROWS = 100;
 /** Mails that the scheduled job sends at the same time: a Worker can have six open connections. */
 export const MAIL_BATCH_ROWS = 5;

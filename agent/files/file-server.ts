@@ -1,5 +1,6 @@
 /** Answers requests with the files of a directory, or with one file: GET and HEAD, ranges, conditional requests. */
 import type { ReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { basename, dirname, relative, sep } from "node:path";
 import send from "send";
@@ -67,9 +68,20 @@ function splitPath(root: string, path: string): string[] {
   return inner === "" ? [] : inner.split(sep);
 }
 
+/** The last bytes of a file (RFC 9110 §14.1.2). */
+const SUFFIX_RANGE = /^bytes=-(\d+)$/;
+
 /** @param path the real path of a file that may be sent. */
-function sendFile(path: string, request: IncomingMessage, response: ServerResponse): void {
+async function sendFile(
+  path: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   response.setHeader("x-content-type-options", "nosniff");
+  const suffix = SUFFIX_RANGE.exec(request.headers.range ?? "")?.[1];
+  // If the file has fewer bytes, all of them are meant; `send` would answer 416.
+  if (suffix !== undefined && Number(suffix) > (await stat(path)).size)
+    request.headers.range = "bytes=0-";
   const name = `/${encodeURIComponent(basename(path))}`;
   // `findEntry` has checked the path; one that was named on the command line may begin with a dot.
   send(request, name, { root: dirname(path), index: false, dotfiles: "allow" })

@@ -42,7 +42,7 @@ export const CLOSE = {
   /** The token's or the plan's number of tunnels is in use. */
   quota_exceeded: 4429,
   internal: 4500,
-  /** The server restarts: reconnect. */
+  /** The server restarts, or its database does not answer: reconnect. */
   going_away: 4503,
 } as const;
 

@@ -72,7 +72,7 @@ export class ConnectionPool {
       reset(visitor);
       return this.#events.onRefuse(visitor, "backlog");
     }
-    const untilMs = Date.now() + this.#limits.waitMaxMs;
+    const untilMs = performance.now() + this.#limits.waitMaxMs;
     const waiting = new WaitingVisitor(visitor, untilMs, () => this.#waiting.delete(waiting));
     this.#waiting.add(waiting);
     this.#scheduleExpiry();
@@ -134,12 +134,12 @@ export class ConnectionPool {
         this.#timer = undefined;
         this.#expire();
       },
-      Math.max(1, first.untilMs - Date.now()),
+      Math.max(1, first.untilMs - performance.now()),
     );
   }
 
   #expire(): void {
-    const nowMs = Date.now();
+    const nowMs = performance.now();
     for (const waiting of this.#waiting) {
       if (waiting.untilMs > nowMs) break;
       this.#waiting.delete(waiting);

@@ -22,10 +22,10 @@ export class DatagramBudget {
 
   /** Takes tokens if any are left. One datagram may take more than are left: the balance becomes negative. */
   take(tokens: number, now: number): boolean {
-    if (now > this.#filledAtMs) {
-      this.#tokens = Math.min(this.#burst, this.#tokens + (now - this.#filledAtMs) * this.#perMs);
-      this.#filledAtMs = now;
-    }
+    // The clock may have been set back.
+    const passedMs = Math.max(0, now - this.#filledAtMs);
+    this.#tokens = Math.min(this.#burst, this.#tokens + passedMs * this.#perMs);
+    this.#filledAtMs = now;
     if (this.#tokens <= 0) return false;
     this.#tokens -= tokens;
     return true;

@@ -4,9 +4,10 @@ import { rm } from "node:fs/promises";
 import { StartError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { SupervisedProcess } from "../processes/child.ts";
+import { PING_MAX_MS } from "../processes/watchdog.ts";
 import type { TraceMode } from "../../shared/tracing/request-trace.ts";
 import { COMPILE_CACHE, getArguments, PROGRAMS } from "../processes/programs.ts";
-import { probeHealth } from "../internal-requests.ts";
+import { probeHealth, requestStatus } from "../internal-requests.ts";
 import type { HttpsSettings } from "./https/settings.ts";
 import type { Upstreams } from "./upstream.ts";
 import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
@@ -61,6 +62,11 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
         },
       },
       probe: () => probeHealth({ host, port, apiHost }),
+      ping: () =>
+        requestStatus(
+          { socketPath: options.controlPath, method: "GET", path: "/ping" },
+          PING_MAX_MS,
+        ),
       // A killed process leaves its socket behind, and the next one could not bind to its path.
       prepare: () => rm(options.controlPath, { force: true }),
       onLine: (line, stream) =>

@@ -94,14 +94,14 @@ const control = createControlServer({
 });
 control.listen(settings.controlPath);
 
-setInterval(() => visitors.checkDeadlines(Date.now()), DEADLINE_INTERVAL_MS);
+setInterval(() => visitors.checkDeadlines(performance.now()), DEADLINE_INTERVAL_MS);
 setInterval(() => limiter.reportRefusals(), REPORT_INTERVAL_MS);
 
 process.once("SIGTERM", () => {
   for (const server of servers) server.close();
   visitors.closeSessions();
-  const untilMs = Date.now() + FLUSH_MAX_MS;
+  const untilMs = performance.now() + FLUSH_MAX_MS;
   setInterval(() => {
-    if (visitors.areComplete || Date.now() > untilMs) process.exit(0);
+    if (visitors.areComplete || performance.now() > untilMs) process.exit(0);
   }, FLUSH_CHECK_MS);
 });

@@ -69,8 +69,8 @@ export class VisitorConnection {
   #hasLargeBody = false;
   #requests = 0;
   /** When bytes arrived last, from either side. */
-  #activeAtMs = Date.now();
-  #idleSinceMs = Date.now();
+  #activeAtMs = performance.now();
+  #idleSinceMs = performance.now();
   /** Since when bytes for the visitor wait for it; undefined while none do. */
   #unreadSinceMs: number | undefined;
 
@@ -92,7 +92,7 @@ export class VisitorConnection {
     visitor.resume();
   }
 
-  /** Ends the connection if it takes too long. Called about once a second. */
+  /** Ends the connection if it takes too long. Called about once a second. @param nowMs of `performance.now()`: a clock that is never set. */
   checkDeadlines(nowMs: number): void {
     const phase = this.#phase;
     if (phase.kind === "joined") return;
@@ -133,7 +133,7 @@ export class VisitorConnection {
   // ── From the visitor ──
 
   #receive(bytes: Uint8Array): boolean {
-    this.#activeAtMs = Date.now();
+    this.#activeAtMs = performance.now();
     let rest = bytes;
     while (rest.length > 0) {
       const { kind } = this.#phase;
@@ -171,7 +171,7 @@ export class VisitorConnection {
   /** Whether the other end of a WebSocket reads nothing. workerd has no bound for the answers to what it sends. */
   get #isStalled(): boolean {
     if (this.#webSocket === undefined || this.#unreadSinceMs === undefined) return false;
-    return Date.now() - this.#unreadSinceMs > STALLED_MS[this.#webSocket.kind];
+    return performance.now() - this.#unreadSinceMs > STALLED_MS[this.#webSocket.kind];
   }
 
   #receiveHead(bytes: Uint8Array): Uint8Array {
@@ -252,24 +252,24 @@ export class VisitorConnection {
   #awaitRequest(): void {
     if (this.#hasLargeBody) this.#upstream.release();
     this.#phase = HEAD;
-    this.#idleSinceMs = Date.now();
+    this.#idleSinceMs = performance.now();
   }
 
   // ── From workerd ──
 
   #receiveResponse(bytes: Uint8Array): boolean {
-    this.#activeAtMs = Date.now();
+    this.#activeAtMs = performance.now();
     if (this.#webSocket) this.#webSocket.receiveFromServer(bytes, this.#handleResponseWritten);
     else this.#passResponse(bytes);
     const isUnread = this.#visitor.writableLength > 0;
-    if (isUnread) this.#unreadSinceMs ??= Date.now();
+    if (isUnread) this.#unreadSinceMs ??= performance.now();
     return !isUnread;
   }
 
   readonly #handleResponseWritten = (): void => {
     const isUnread = this.#visitor.writableLength > 0;
     // Some bytes were read, so the visitor is not stalled.
-    this.#unreadSinceMs = isUnread ? Date.now() : undefined;
+    this.#unreadSinceMs = isUnread ? performance.now() : undefined;
     if (isUnread) return;
     this.#upstream.resume();
     if (this.#webSocket) this.#continue();
@@ -329,7 +329,7 @@ export class VisitorConnection {
     if (this.#phase === CLOSED || this.#phase === QUEUED) return;
     if (this.#hasResponseBegun) {
       if (this.#phase.kind !== "body" || !this.#mayRequestFollow) return this.#endVisitor();
-      this.#phase = { ...this.#phase, untilMs: Date.now() + LINGER_MAX_MS };
+      this.#phase = { ...this.#phase, untilMs: performance.now() + LINGER_MAX_MS };
       return this.#continue();
     }
     // workerd was restarted. Only a used connection can have been idle.
@@ -365,9 +365,9 @@ export class VisitorConnection {
   #endVisitor(): void {
     if (this.#phase.kind === "closed") return;
     this.#head.clear();
-    this.#phase = { kind: "lingering", untilMs: Date.now() + LINGER_MAX_MS };
-    this.#activeAtMs = Date.now();
-    this.#unreadSinceMs = this.isFlushed ? undefined : Date.now();
+    this.#phase = { kind: "lingering", untilMs: performance.now() + LINGER_MAX_MS };
+    this.#activeAtMs = performance.now();
+    this.#unreadSinceMs = this.isFlushed ? undefined : performance.now();
     this.#visitor.end(() => (this.#unreadSinceMs = undefined));
     this.#visitor.resume();
   }

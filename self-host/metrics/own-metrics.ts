@@ -16,6 +16,8 @@ export interface RunningChild {
   /** undefined while it does not run. */
   getPid(): number | undefined;
   countRestarts(): number;
+  /** undefined when nothing notices that it hangs. */
+  countHangs(): number | undefined;
 }
 
 /** The name of the first process, which contains the database gateway, in labels. */
@@ -55,6 +57,15 @@ export async function collectOwnMetrics(
         labels: { process: child.name },
         value: child.countRestarts(),
       })),
+    },
+    {
+      name: "underpass_server_hangs_total",
+      help: "How many times a process has not answered for a minute.",
+      type: "counter",
+      samples: children.flatMap((child) => {
+        const value = child.countHangs();
+        return value === undefined ? [] : [{ labels: { process: child.name }, value }];
+      }),
     },
     ...toPoolFamilies(pools),
   ];

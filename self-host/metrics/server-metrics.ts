@@ -68,6 +68,7 @@ function listChildren({ postgres, workerd, frontProxy, relay }: ServerParts): Ru
     name,
     getPid: () => child.pid,
     countRestarts: () => child.restarts,
+    countHangs: () => child.hangs,
   });
   return [
     supervised("front_proxy", frontProxy),

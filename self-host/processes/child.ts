@@ -1,5 +1,5 @@
 /**
- * A child process that the server depends on: started and probed until ready, restarted when it exits, stopped on
+ * A child process that the server depends on: started and probed until ready, restarted when it exits or hangs, stopped on
  * request. It has a process group of its own, so that a Ctrl-C at the terminal reaches only the server, which then
  * stops everything in order.
  */
@@ -9,9 +9,10 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Log } from "../log.ts";
-import { MINUTE_MS } from "../../shared/time.ts";
+import { HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
 import { guardProcess, releaseProcess } from "./guard.ts";
+import { watchForHang } from "./watchdog.ts";
 
 /** How long a child may take to exit before it is killed. */
 export const CHILD_STOP_MAX_MS = 10_000;
@@ -22,6 +23,8 @@ export const CHILD_RESTART_MAX_MS = 5_000;
 const CHILD_READY_MAX_MS = MINUTE_MS;
 /** The delay before a restart is the shortest again after a child has run for this long. */
 const CHILD_STABLE_MS = 30_000;
+/** A child that hangs is killed this often within an hour. If that has not helped, the operator has to look. */
+export const HUNG_CHILD_KILLS_HOURLY_MAX = 3;
 
 export interface ChildOptions {
   name: string;
@@ -32,6 +35,8 @@ export interface ChildOptions {
   descriptor?: number;
   /** Checks whether the child is ready; rejects while it is not. Called repeatedly. */
   probe(): Promise<void>;
+  /** Ends when the process answers, or after `PING_MAX_MS`. Without it, a process that hangs goes unnoticed. */
+  ping?: () => Promise<unknown>;
   /** Called before each new process. */
   prepare?(): Promise<void>;
   /** Called with the id of each new process, before it is ready. */
@@ -66,6 +71,9 @@ export class SupervisedProcess {
   #process: ChildProcess | undefined;
   #isStopping = false;
   #restarts = 0;
+  #hangs = 0;
+  /** When it was killed because it hung, within the last hour. */
+  #killedAtMs: number[] = [];
   #restartDelayMs = CHILD_RESTART_MIN_MS;
 
   constructor(options: ChildOptions, log: Log) {
@@ -82,6 +90,11 @@ export class SupervisedProcess {
   /** How many times it has exited without having been stopped. */
   get restarts(): number {
     return this.#restarts;
+  }
+
+  /** How many times it has not answered for a minute; undefined when nothing asks it. */
+  get hangs(): number | undefined {
+    return this.#options.ping && this.#hangs;
   }
 
   /** Resolves when the child is ready. If it exits, is stopped or is not ready in time, stops it and rejects. */
@@ -133,7 +146,7 @@ export class SupervisedProcess {
   }
 
   async #waitUntilReady(child: ChildProcess): Promise<void> {
-    const deadline = Date.now() + CHILD_READY_MAX_MS;
+    const deadline = performance.now() + CHILD_READY_MAX_MS;
     for (;;) {
       try {
         await this.#options.probe();
@@ -144,7 +157,7 @@ export class SupervisedProcess {
           throw new Error(`${this.#options.name} ${describeExit(child)} before it was ready`, {
             cause: error,
           });
-        if (Date.now() > deadline) {
+        if (performance.now() > deadline) {
           throw new Error(
             `${this.#options.name} was not ready after ${CHILD_READY_MAX_MS / 1_000} s: ${getErrorMessage(error)}`,
             { cause: error },
@@ -156,16 +169,43 @@ export class SupervisedProcess {
   }
 
   #watch(child: ChildProcess): void {
-    const startedAt = Date.now();
+    const startedAt = performance.now();
+    const { pid } = child;
+    const { ping } = this.#options;
+    let hasHung = false;
+    const onHang = (state: string | undefined) => {
+      hasHung = true;
+      this.#handleHang(child, state);
+    };
+    const unwatch = pid !== undefined && ping && watchForHang({ pid, ping, onHang });
     const onExit = () => {
+      if (unwatch) unwatch();
       if (this.#isStopping) return;
       this.#restarts += 1;
-      if (Date.now() - startedAt > CHILD_STABLE_MS) this.#restartDelayMs = CHILD_RESTART_MIN_MS;
-      this.#log.error(`${this.#options.name} ${describeExit(child)} and will be restarted`);
+      if (performance.now() - startedAt > CHILD_STABLE_MS)
+        this.#restartDelayMs = CHILD_RESTART_MIN_MS;
+      const hint = child.signalCode === "SIGKILL" && !hasHung ? KILLED_BY_SYSTEM : "";
+      this.#log.error(`${this.#options.name} ${describeExit(child)}${hint} and will be restarted`);
       void this.#restart();
     };
     if (hasExited(child)) onExit();
     else child.once("exit", onExit);
+  }
+
+  #handleHang(child: ChildProcess, state: string | undefined): void {
+    if (this.#isStopping) return;
+    this.#hangs += 1;
+    const { name } = this.#options;
+    const nowMs = performance.now();
+    this.#killedAtMs = this.#killedAtMs.filter((atMs) => nowMs - atMs < HOUR_MS);
+    const canKill = this.#killedAtMs.length < HUNG_CHILD_KILLS_HOURLY_MAX;
+    const consequence = canKill
+      ? "it is killed"
+      : `it is not killed again, because that has not helped ${HUNG_CHILD_KILLS_HOURLY_MAX} times within an hour`;
+    this.#log.error(`${name} hangs: it has not answered for a minute; ${consequence}`, { state });
+    if (!canKill) return;
+    this.#killedAtMs.push(nowMs);
+    child.kill("SIGKILL");
   }
 
   async #restart(): Promise<void> {
@@ -192,6 +232,8 @@ export class SupervisedProcess {
 }
 
 const PROBE_INTERVAL_MS = 25;
+/** For an operator who has killed nothing. */
+const KILLED_BY_SYSTEM = ", as the system does when memory runs out,";
 
 function hasExited(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;

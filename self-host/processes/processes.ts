@@ -31,9 +31,9 @@ export async function stopStaleProcess(
   const isRunning = () => getCommandLine(pid)?.includes(commandLineContains) ?? false;
   if (!isRunning()) return;
   process.kill(pid, signal);
-  const deadline = Date.now() + CHILD_STOP_MAX_MS;
+  const deadline = performance.now() + CHILD_STOP_MAX_MS;
   while (isRunning()) {
-    if (Date.now() > deadline) process.kill(pid, "SIGKILL");
+    if (performance.now() > deadline) process.kill(pid, "SIGKILL");
     await sleep(EXIT_CHECK_INTERVAL_MS);
   }
 }

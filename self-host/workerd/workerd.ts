@@ -1,19 +1,21 @@
 /**
- * Runs workerd with the production bundle. The server sends three kinds of requests to the Worker's `Control` entry
- * point, over a socket that only its owner can open: drain, run the scheduled job, and report metrics. Over another one
- * it tells the isolate of the objects that the disk is almost full.
+ * Runs workerd with the production bundle. The server sends four kinds of requests to the Worker's `Control` entry
+ * point, over a socket that only its owner can open: drain, run the scheduled job, report metrics, and learn that the disk is
+ * almost full. Over another one it tells the isolate of the objects the same about the disk.
  */
 import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { toDiskPath, type DiskShortage } from "../../protocol/self-host/disk-shortage.ts";
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { SupervisedProcess } from "../processes/child.ts";
+import { PING_MAX_MS } from "../processes/watchdog.ts";
 import type { DataDir } from "../data-dir.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { buildConfiguration } from "./configuration.ts";
 import { toSourcePositions } from "./source-positions.ts";
-import { probeHealth, requestText, sendRequest } from "../internal-requests.ts";
+import { probeHealth, requestStatus, requestText, sendRequest } from "../internal-requests.ts";
 import { LogLimiter } from "../../shared/log.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
@@ -45,8 +47,8 @@ export interface Workerd {
   /** Notifies the agents and waits for requests in flight. */
   drain(): Promise<void>;
   runCron(): Promise<void>;
-  /** For some seconds, objects store no more than they hold already, or nothing at all. */
-  reportLowDisk(shortage: "low" | "critical"): Promise<void>;
+  /** For some seconds, objects store no more than they hold already, or nothing at all, and `/ready` reports it. */
+  reportLowDisk(shortage: DiskShortage): Promise<void>;
 }
 
 /** Resolves when the Worker serves requests. */
@@ -82,6 +84,9 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       // Secrets are passed in the environment, because a file with them could be left behind.
       spawnOptions: { env: bindings },
       probe: () => probeHealth({ socketPath: publicSocket, apiHost }),
+      // Its thread answers, and nothing else is needed: no code of a Worker, no database.
+      ping: () =>
+        requestStatus({ socketPath: probeSocket, method: "HEAD", path: "/ping" }, PING_MAX_MS),
       // A killed workerd leaves its sockets behind, and the next one could not bind to their paths.
       prepare: async () => {
         const sockets = [publicSocket, apiSocket, controlSocket, objectsControlSocket, probeSocket];
@@ -108,11 +113,13 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       requestText({ socketPath: controlSocket, method: "GET", path: "/metrics" }, METRICS_MAX_MS),
     drain: () => control("/drain", DRAIN_TIMEOUT_MS + DRAIN_ANSWER_MAX_MS),
     runCron: () => control("/cron", CRON_MAX_MS),
-    reportLowDisk: (shortage) =>
-      sendRequest(
-        { socketPath: objectsControlSocket, method: "POST", path: `/disk/${shortage}` },
-        LOW_DISK_ANSWER_MAX_MS,
-      ),
+    async reportLowDisk(shortage) {
+      const path = toDiskPath(shortage);
+      // Each isolate has a socket of its own.
+      for (const socketPath of [objectsControlSocket, controlSocket]) {
+        await sendRequest({ socketPath, method: "POST", path }, LOW_DISK_ANSWER_MAX_MS);
+      }
+    },
   };
 }
 

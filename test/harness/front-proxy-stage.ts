@@ -216,7 +216,7 @@ export class FrontProxyStage {
   }
 
   passTime(ms: number): void {
-    const nowMs = Date.now() + ms;
+    const nowMs = performance.now() + ms;
     for (const connection of this.connections) connection.checkDeadlines(nowMs);
     for (const session of this.sessions) session.checkDeadlines(nowMs);
   }

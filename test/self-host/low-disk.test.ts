@@ -85,6 +85,10 @@ test("when half of the reserve is used up, nothing is stored, and visitors are s
   const receiver = await createReceiver(critical.owner);
   expect((await deliver(critical.api.server, receiver)).status).toBe(503);
   expect((await listCaptures(critical.owner, { limit: 500 })).body).toEqual([]);
+  expect(await critical.api.anonymous.get("/ready")).toMatchObject({
+    status: 200,
+    body: { disk: "critical" },
+  });
 });
 
 test("metrics have the free space and the reserve", async () => {

@@ -7,7 +7,7 @@ import { toObjectName } from "../../durable-objects/tunnel/shards/object-name.ts
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { directoryObject } from "../objects.ts";
-import { log } from "../../shared/log.ts";
+import { LimitedLog } from "../../shared/log.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
@@ -68,12 +68,15 @@ export async function resolveTargets(
   return targets;
 }
 
+/** Strangers can request any number of names while the database is down. */
+const failures = new LimitedLog("warn", "route_lookup_failed");
+
 async function findRoute(env: Env, routeName: string) {
   try {
     const route = await directoryObject(env, routeName).findRoute(routeName);
     return route === "busy" ? "unavailable" : route;
   } catch (error) {
-    log("warn", "route_lookup_failed", { routeName, cause: describeError(error) });
+    failures.record({ routeName, cause: describeError(error) }, Date.now());
     return "unavailable";
   }
 }

@@ -9,9 +9,9 @@ import { fillPlaceholders, type Query } from "drizzle-orm";
 import { NeonHttpDatabase, NeonHttpDriver } from "drizzle-orm/neon-http";
 import { drizzle as drizzleSocket } from "drizzle-orm/neon-serverless";
 import { PgDialect } from "drizzle-orm/pg-core";
+import { DatabaseOutageError } from "../database-outage.ts";
 import type { Env } from "../env.ts";
 import { formatApplicationName } from "../../protocol/application-name.ts";
-import { getErrorCode } from "../../shared/error-message.ts";
 import type { AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { insertAuditEvents, toAuditEvent, type Actor, type AuditEvent } from "./audit.ts";
 import { GatewaySocket } from "./gateway-socket.ts";
@@ -125,28 +125,6 @@ export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Da
   return db;
 }
 
-/**
- * The classes of SQLSTATE for a database that can't serve now: connection failures, insufficient resources and shutdown
- * (PostgreSQL's documentation, appendix A).
- */
-const UNAVAILABLE_STATES = /^(?:08|53|57P)/;
-
-/** The connection of a transaction was lost, so that the driver could not even roll back. */
-class ConnectionLostError extends Error {
-  override name = "ConnectionLostError";
-
-  constructor(cause: unknown) {
-    super("the connection to the database was lost", { cause });
-  }
-}
-
-/** Whether an error, or a cause of it, says that the database has no free connection or can't be reached. */
-export function isDatabaseUnavailable(thrown: unknown): boolean {
-  if (!(thrown instanceof Error)) return false;
-  if (thrown instanceof ConnectionLostError) return true;
-  return UNAVAILABLE_STATES.test(getErrorCode(thrown) ?? "") || isDatabaseUnavailable(thrown.cause);
-}
-
 /** Thrown by `UnitOfWork.rollback`, so that the driver rolls the transaction back. */
 class Rollback extends Error {
   override name = "Rollback";
@@ -185,7 +163,8 @@ async function runTransaction<Result>(
     });
   } catch (thrown) {
     if (thrown instanceof Rollback) return thrown.value as Result;
-    throw isLost ? new ConnectionLostError(thrown) : thrown;
+    if (!isLost) throw thrown;
+    throw new DatabaseOutageError("the connection was lost in a transaction", { cause: thrown });
   } finally {
     // The connection is closed before the delivery, which may take long: other requests wait for a connection.
     waitUntil(client.end().catch(() => undefined));

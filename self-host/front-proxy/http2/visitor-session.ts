@@ -42,10 +42,10 @@ export class VisitorSession {
   /** Those on which another request may be sent. */
   readonly #idle = new Set<StreamConnection>();
   /** Since when there is no request. */
-  #idleSinceMs = Date.now();
+  #idleSinceMs = performance.now();
   #hadRequest = false;
   #closingSinceMs: number | undefined;
-  #pingedAtMs = Date.now();
+  #pingedAtMs = performance.now();
   /** Since when a ping is not answered. */
   #unansweredSinceMs: number | undefined;
 
@@ -134,13 +134,13 @@ export class VisitorSession {
     if (!release) return undefined;
     const stream = new StreamConnection(() => {
       this.#idle.add(stream);
-      this.#idleSinceMs = Date.now();
+      this.#idleSinceMs = performance.now();
     });
     const connection = this.#options.serve(stream, () => {
       release();
       this.#connections.delete(stream);
       // An idle one that ends does not prolong the time of the session.
-      if (!this.#idle.delete(stream)) this.#idleSinceMs = Date.now();
+      if (!this.#idle.delete(stream)) this.#idleSinceMs = performance.now();
     });
     this.#connections.set(stream, connection);
     return stream;

@@ -17,7 +17,7 @@ const SOURCES_MAX = 16_384;
 export class HandshakePace {
   readonly #intervalMs: number;
   readonly #burst: number;
-  /** When the next handshake of a source may begin if none may begin sooner, in ms since the epoch. */
+  /** When the next handshake of a source may begin if none may begin sooner, in ms of `performance.now()`. */
   readonly #nextAtMs = new BoundedMap<string, number>(SOURCES_MAX);
 
   constructor(perSecond = HANDSHAKES_PER_SECOND, burst = HANDSHAKES_BURST) {
@@ -27,7 +27,7 @@ export class HandshakePace {
 
   /** @param connection paused. @param begin is called now or, unless the connection is closed before, later. */
   await(connection: Socket, begin: () => void): void {
-    const delayMs = this.reserve(connection.remoteAddress ?? "", Date.now());
+    const delayMs = this.reserve(connection.remoteAddress ?? "", performance.now());
     if (delayMs === 0) return begin();
     const timer = setTimeout(() => {
       connection.off("error", ignore).off("close", cancel);

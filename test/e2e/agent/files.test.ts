@@ -69,6 +69,8 @@ describe("a visitor of a shared directory gets", () => {
     const part = await get("/numbers.txt", "Range: bytes=2-4\r\n");
     expect([part.status, part.body.toString()]).toEqual([206, "234"]);
     expect(findHeader(part.headers, "content-range")).toBe("bytes 2-4/10");
+    const last = await get("/numbers.txt", "Range: bytes=-20\r\n");
+    expect([last.status, last.body.toString()]).toEqual([206, "0123456789"]);
     const beyond = await get("/numbers.txt", "Range: bytes=20-\r\n");
     expect([beyond.status, findHeader(beyond.headers, "content-range")]).toEqual([
       416,

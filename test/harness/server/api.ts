@@ -2,6 +2,7 @@
  * Callers of the API for tests: people with accounts in organizations, and machines with tokens. The API is that of a
  * complete self-hosted server, whose database a test can query.
  */
+import { toDiskPath, type DiskShortage } from "../../../protocol/self-host/disk-shortage.ts";
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -94,6 +95,8 @@ export interface TestApi extends AsyncDisposable {
   ): Promise<ConnectionAttempt>;
   /** Runs the scheduled job, which otherwise runs once a minute. */
   runCron(): Promise<void>;
+  /** Tells the API for ten seconds that the disk is almost full, or full. */
+  reportDisk(shortage: DiskShortage): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -229,7 +232,8 @@ export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
     },
     connectAgent: (bearer, query, { protocols = [SUBPROTOCOL], headers = {} } = {}) =>
       connectAgent(server, bearer, query, { protocols, headers }),
-    runCron: () => runCron(server),
+    runCron: () => postToControl(server, "/cron"),
+    reportDisk: (shortage) => postToControl(server, toDiskPath(shortage)),
     stop,
     [Symbol.asyncDispose]: stop,
   };
@@ -283,14 +287,15 @@ export async function mintToken(person: Person, scope: object = {}): Promise<Min
   return reply.body;
 }
 
-function runCron(server: TestServer): Promise<void> {
+/** Sends what only the server itself sends. */
+function postToControl(server: TestServer, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const socketPath = join(server.dataDir, "run/control.sock");
-    request({ socketPath, method: "POST", path: "/cron" }, (response) => {
+    request({ socketPath, method: "POST", path }, (response) => {
       response.resume();
       response.on("end", () => {
         if (response.statusCode === 204) resolve();
-        else reject(new Error(`cron: ${response.statusCode}`));
+        else reject(new Error(`${path}: ${response.statusCode}`));
       });
     })
       .on("error", reject)

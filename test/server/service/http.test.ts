@@ -5,12 +5,15 @@ import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
 import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { AUDIT_ACTIONS } from "../../../protocol/audit/audit-actions.ts";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import {
+  mintToken,
   startApi,
   waitForBlockedStatement,
   waitUntil,
   type TestApi,
 } from "../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -175,6 +178,30 @@ describe("an error", () => {
     expect({ status, body }).toMatchObject({ status: 503, body: { error: "unavailable" } });
     expect(headers.get("retry-after")).toBe("2");
   });
+
+  test("of a database that is down tells the agent to try again, and is logged without a stack trace", async () => {
+    const { wireBytes } = await mintToken(await api.owner());
+    await api.sql("begin");
+    await api.sql("lock table tokens");
+    const connected = api.connectAgent(wireBytes, { port: 3000, subdomain: "http-no-database" });
+    await waitForBlockedStatement(api);
+    await api.sql(
+      "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'",
+    );
+    const { code, reason } = await connected;
+    await api.sql("rollback");
+    expect({ code, reason }).toEqual({
+      code: CLOSE.going_away,
+      reason: "going_away: the server's database does not answer",
+    });
+    const isLogged = (line: string) =>
+      line.includes("agent_failed") && line.includes("administrator command");
+    const line = await waitUntil(() =>
+      Promise.resolve(api.server.output.split("\n").find(isLogged)),
+    );
+    expect(line).toContain('"cause":"the database is unavailable: terminating connection due to');
+    expect(line).not.toContain("    at ");
+  });
 });
 
 describe("health", () => {
@@ -201,12 +228,24 @@ describe("health", () => {
     expect((await api.anonymous.get("/ready")).status).toBe(200);
   });
 
+  test("is not readiness, which a full disk ends, and a shortage does not", async () => {
+    await api.reportDisk("full");
+    expect(await api.anonymous.get("/ready")).toMatchObject({
+      status: 503,
+      body: { missing: ["disk"] },
+    });
+    await api.reportDisk("low");
+    expect(await api.anonymous.get("/ready")).toMatchObject({ status: 200, body: { disk: "low" } });
+  });
+
   test("names a database that does not answer, instead of waiting for it", async () => {
     await api.sql("begin");
     try {
       await api.sql("lock table installation");
       const { status, body } = await api.anonymous.get("/ready");
       expect({ status, body }).toMatchObject({ status: 503, body: { missing: ["database"] } });
+      const line = '"part":"database","cause":"the database is unavailable: no answer within 3 s"';
+      await expect.poll(() => api.server.output, WAIT_OPTIONS).toContain(line);
     } finally {
       await api.sql("rollback");
     }

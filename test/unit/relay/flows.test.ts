@@ -104,3 +104,10 @@ test("a budget lets its burst pass at once, then its rate, and the excess of a l
   expect(budget.take(500, 1e9)).toBe(true);
   expect(budget.take(1, 1e9)).toBe(false);
 });
+
+test("a clock that is set back does not stop the datagrams of a budget", () => {
+  const budget = new DatagramBudget(1_000, 500, 3_600_000);
+  expect(budget.take(500, 3_600_000)).toBe(true);
+  expect(budget.take(1, 0)).toBe(false);
+  expect(budget.take(1, 10)).toBe(true);
+});

@@ -1,12 +1,13 @@
 import { expect, test, vi } from "vitest";
 import { DiskWatch, readDiskSpace, type DiskSpace } from "../../../self-host/disk-space.ts";
+import type { DiskShortage } from "../../../protocol/self-host/disk-shortage.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
 
 const GIBIBYTE = 1024 ** 3;
 const MEBIBYTE = 1024 ** 2;
 
 function watch(space: DiskSpace, reserveBytes?: number) {
-  const reportLow = vi.fn<(shortage: "low" | "critical") => Promise<void>>(() => Promise.resolve());
+  const reportLow = vi.fn<(shortage: DiskShortage) => Promise<void>>(() => Promise.resolve());
   const lines: string[] = [];
   const record = (message: string) => void lines.push(message);
   const log = { info: record, warn: record, error: record, forward: record };
@@ -61,14 +62,20 @@ test.each([
   expect(reportLow).toHaveBeenCalledOnce();
 });
 
-test("without a reserve the disk may become full", async () => {
-  const { disk, reportLow } = watch({ freeBytes: 0, sizeBytes: GIBIBYTE }, 0);
+test("without a reserve the disk may become full, which is an error", async () => {
+  const space = { freeBytes: MEBIBYTE, sizeBytes: GIBIBYTE };
+  const { disk, reportLow, lines } = watch(space, 0);
   await disk.check();
   expect(reportLow).not.toHaveBeenCalled();
+  space.freeBytes -= 1;
+  await disk.check();
+  await disk.check();
+  expect(reportLow.mock.calls).toEqual([["full"], ["full"]]);
+  expect(lines).toEqual(["disk: full; tunnels and changes fail until there is space again"]);
 });
 
 test("checks that fail are logged once, and go on", async () => {
-  const { disk, reportLow, lines } = watch({ freeBytes: 0, sizeBytes: GIBIBYTE });
+  const { disk, reportLow, lines } = watch({ freeBytes: MEBIBYTE, sizeBytes: GIBIBYTE });
   reportLow.mockRejectedValue(new Error("workerd restarts"));
   await disk.check();
   await disk.check();

@@ -6,8 +6,10 @@
 import { SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import { AGENT_GATES_HEADER } from "../../../protocol/schemas/tunnels/agent-gates.ts";
 import { AgentConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { failAfter } from "../../database-outage.ts";
 import { describeError } from "../../errors.ts";
-import { log } from "../../../shared/log.ts";
+import { ADMISSION_MAX_MS } from "../../limits.ts";
+import { LimitedLog } from "../../../shared/log.ts";
 import { createRouter, documentRoute, type ApiContext } from "../route.ts";
 import { parseAgentGates } from "./agent-gates.ts";
 import { handOver } from "./hand-over.ts";
@@ -16,6 +18,7 @@ import {
   fromRefusal,
   refuseSubprotocol,
   respondWithClose,
+  toFailureRefusal,
 } from "./refusals.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
@@ -36,18 +39,17 @@ documentRoute(agents, {
   failures: ["upgrade_expected"],
 });
 
+/** While the database is down, every agent and client tries again every few seconds. */
+const failures = new LimitedLog("error", "agent_failed");
+
 agents.get("/agent/connect", async (c) => {
   requireAgentUpgrade(c, "Agents");
   try {
     return await connectAgent(c);
   } catch (error) {
     if (error instanceof ConnectionRefusedError) return respondWithClose(c, error, SUBPROTOCOL);
-    log("error", "agent_failed", { requestId: c.var.requestId, cause: describeError(error) });
-    const refusal = new ConnectionRefusedError(
-      "internal",
-      "the server failed to process this connection",
-    );
-    return respondWithClose(c, refusal, SUBPROTOCOL);
+    failures.record({ requestId: c.var.requestId, cause: describeError(error) }, Date.now());
+    return respondWithClose(c, toFailureRefusal(error), SUBPROTOCOL);
   }
 });
 
@@ -69,7 +71,9 @@ async function connectAgent(c: ApiContext): Promise<Response> {
   const gates = parseAgentGates(c.req.header(AGENT_GATES_HEADER));
   const { address } = c.var;
   const request = { bearer, query: query.data, gates, address };
-  const verdict = await c.env.INTERNAL_API.admitAgent(request);
+  const verdict = await failAfter(ADMISSION_MAX_MS, async () =>
+    c.env.INTERNAL_API.admitAgent(request),
+  );
   if ("refusal" in verdict) throw fromRefusal(verdict);
   return handOver(c, verdict.admission);
 }

@@ -6,9 +6,11 @@ import { waitUntil } from "cloudflare:workers";
 import { CLIENT_CONNECT_URL, CLIENT_HEADER } from "../../../durable-objects/tunnel/admission.ts";
 import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import { ClientConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { failAfter } from "../../database-outage.ts";
 import { describeError } from "../../errors.ts";
 import type { AdmittedClient } from "../../internal-api-binding.ts";
-import { log } from "../../../shared/log.ts";
+import { LimitedLog } from "../../../shared/log.ts";
+import { ADMISSION_MAX_MS } from "../../limits.ts";
 import { tunnelObject } from "../../objects.ts";
 import { createRouter, documentRoute, type ApiContext } from "../route.ts";
 import {
@@ -17,6 +19,7 @@ import {
   refuseSubprotocol,
   respondWithClose,
   toConnectionRefusal,
+  toFailureRefusal,
 } from "./refusals.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
@@ -37,6 +40,9 @@ documentRoute(clientStreams, {
   failures: ["upgrade_expected"],
 });
 
+/** While the database is down, every agent and client tries again every few seconds. */
+const failures = new LimitedLog("error", "client_failed");
+
 clientStreams.get("/agent/streams", async (c) => {
   requireAgentUpgrade(c, "Clients");
   try {
@@ -44,12 +50,8 @@ clientStreams.get("/agent/streams", async (c) => {
   } catch (error) {
     if (error instanceof ConnectionRefusedError)
       return respondWithClose(c, error, STREAMS_SUBPROTOCOL);
-    log("error", "client_failed", { requestId: c.var.requestId, cause: describeError(error) });
-    const refusal = new ConnectionRefusedError(
-      "internal",
-      "the server failed to process this connection",
-    );
-    return respondWithClose(c, refusal, STREAMS_SUBPROTOCOL);
+    failures.record({ requestId: c.var.requestId, cause: describeError(error) }, Date.now());
+    return respondWithClose(c, toFailureRefusal(error), STREAMS_SUBPROTOCOL);
   }
 });
 
@@ -64,7 +66,10 @@ async function admit(c: ApiContext): Promise<AdmittedClient> {
   if (!query.success)
     throw new ConnectionRefusedError("invalid_request", "tunnel: must be an id or a subdomain");
   const { tunnel } = query.data;
-  const verdict = await c.env.INTERNAL_API.admitClient({ bearer, tunnel, address: c.var.address });
+  const request = { bearer, tunnel, address: c.var.address };
+  const verdict = await failAfter(ADMISSION_MAX_MS, async () =>
+    c.env.INTERNAL_API.admitClient(request),
+  );
   if ("refusal" in verdict) throw fromRefusal(verdict);
   return verdict;
 }

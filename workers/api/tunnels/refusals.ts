@@ -1,4 +1,5 @@
 /** Refusals of agents and of clients of `connect`, which are sent as the code of a WebSocket Close. */
+import { getDiskShortage } from "../../../durable-objects/low-disk.ts";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
   formatCloseReason,
@@ -7,6 +8,7 @@ import {
 } from "../../../protocol/wire/close-reason.ts";
 import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
+import { isDatabaseUnavailable } from "../../database-outage.ts";
 import type { PortOutsideRanges } from "../../store/networks/relay-ports.ts";
 import type { TokenRefusal } from "../../store/tunnels/tcp-tunnels.ts";
 import type { ApiContext } from "../route.ts";
@@ -41,6 +43,15 @@ export function refuseSubprotocol(
 ): ConnectionRefusedError {
   const { message, subcode } = explainSubprotocolMismatch(offered, accepted);
   return new ConnectionRefusedError("unsupported_version", message, subcode);
+}
+
+/** For an error that no refusal describes: the client tries again. */
+export function toFailureRefusal(error: unknown): ConnectionRefusedError {
+  if (getDiskShortage(Date.now()) === "full")
+    return new ConnectionRefusedError("going_away", "the server's disk is full");
+  if (isDatabaseUnavailable(error))
+    return new ConnectionRefusedError("going_away", "the server's database does not answer");
+  return new ConnectionRefusedError("internal", "the server failed to process this connection");
 }
 
 /** For a genuine token that may not be used now. */

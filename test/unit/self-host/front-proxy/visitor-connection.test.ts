@@ -16,6 +16,7 @@ import {
   UPGRADE,
 } from "../../../harness/front-proxy-stage.ts";
 import type { ConnectionEnd } from "../../../harness/connection-end.ts";
+import { DAY_MS } from "../../../../shared/time.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const CLOSE = "Connection: close\r\n\r\n";
@@ -338,6 +339,20 @@ describe("a connection ends", () => {
     await Promise.all([silent.waitFor("HTTP/1.1 408"), slow.waitFor("HTTP/1.1 408")]);
     stage.passTime(FIRST_HEAD_MAX_MS);
     await vi.waitUntil(() => stage.closed === 2, WAIT_OPTIONS);
+  });
+
+  test("but not one whose upload goes on while the clock is set", async () => {
+    const visitor = await stage.visit();
+    visitor.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
+    const origin = await stage.server();
+    await origin.waitFor("\r\n\r\na");
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + DAY_MS });
+    stage.passTime(1_000);
+    vi.useRealTimers();
+    visitor.send("b");
+    await origin.waitFor("\r\n\r\nab");
+    origin.send(OK);
+    await visitor.waitFor(OK);
   });
 
   test("whose upload pauses for too long", async () => {

@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { Socket } from "node:net";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { HandshakePace } from "../../../../../self-host/front-proxy/https/handshake-pace.ts";
 
 test("a burst of handshakes of one source begins at once, and further ones at its rate", () => {
@@ -14,4 +15,15 @@ test("handshakes of other sources don't wait, and those of one IPv6 network shar
   const pace = new HandshakePace(10, 1);
   const addresses = ["192.0.2.1", "192.0.2.2", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8::2"];
   expect(addresses.map((address) => pace.reserve(address, 0))).toEqual([0, 0, 100, 0, 100]);
+});
+
+test("a clock that is set back delays no handshake", () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const pace = new HandshakePace(10, 2);
+  const begin = vi.fn<() => void>();
+  pace.await(new Socket(), begin);
+  vi.setSystemTime(Date.now() - 3_600_000);
+  pace.await(new Socket(), begin);
+  expect(begin).toHaveBeenCalledTimes(2);
 });
