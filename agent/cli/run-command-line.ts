@@ -10,6 +10,7 @@ import {
   type OptionSpecs,
 } from "../options.ts";
 import { formatSuggestion } from "./suggestion.ts";
+import { formatUpdateCommand } from "../update-advice.ts";
 
 /** The names that ngrok, cloudflared and other tools have for commands. */
 const SYNONYMS = [
@@ -55,7 +56,7 @@ export function findCommand([name = "", ...args]: string[]): FoundCommand {
 function suggestCommand(name: string): string {
   if (/^(https?:\/\/.*|.*:)?\d{1,5}$/.test(name)) return `; did you mean: underpass http ${name}?`;
   if (name.startsWith("-")) return "; a command comes first, for example: underpass http 3000";
-  if (name === "update" || name === "upgrade") return "; run: npm install -g underpass";
+  if (name === "update" || name === "upgrade") return `; run: ${formatUpdateCommand()}`;
   if (name === "udp") return "; for UDP, use a private network: underpass vpn NETWORK --setup";
   const synonym = SYNONYMS.find(({ names }) => names.includes(name));
   if (synonym) return `; did you mean ${synonym.command}?`;

@@ -8,6 +8,7 @@ import {
 } from "../../shared/text/escape-controls.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import { isJournal } from "./journal.ts";
+import { formatUpdateAdvice } from "../update-advice.ts";
 
 const STDOUT_FD = 1;
 
@@ -120,16 +121,17 @@ export function printRejectionLines(
  * The next step of the user after a rejection, by its subcode or, where that has no row of its own, its reason. Left out where
  * the message says it.
  */
-export type Advice = Readonly<Record<string, string>>;
+export type Advice = Readonly<Record<string, NextStep>>;
+type NextStep = string | ((rejection: Rejection) => string);
 
 /** For rejections whose advice does not depend on the command. */
 export const GENERAL_ADVICE = {
   BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
-  protocol_error:
-    "The agent and the server have no protocol version in common. Update the agent: npm install -g underpass",
-  agent_too_old: "Update the agent: npm install -g underpass",
+  protocol_error: ({ server }: Rejection) =>
+    `The agent and the server have no protocol version in common. ${formatUpdateAdvice(server)}`,
+  agent_too_old: ({ server }: Rejection) => formatUpdateAdvice(server),
   organization_not_approved: "Ask the operator of the server to approve it.",
-} satisfies Advice & Partial<Record<CloseSubcode, string>>;
+} satisfies Advice & Partial<Record<CloseSubcode, NextStep>>;
 
 const SUBCODE_ADVICE = {
   name_unavailable: "Choose another name with --subdomain or --url.",
@@ -148,7 +150,7 @@ const SUBCODE_ADVICE = {
   name_not_allowed:
     "Choose such a name with --subdomain, with any letters in place of *, or get a token without restrictions: underpass login",
   project_not_found: "Correct --project, or create the project in the dashboard: underpass open",
-} satisfies Advice & Partial<Record<CloseSubcode, string>>;
+} satisfies Advice & Partial<Record<CloseSubcode, NextStep>>;
 
 const TUNNEL_ADVICE: Advice = {
   ...GENERAL_ADVICE,
@@ -171,18 +173,17 @@ const TUNNEL_ADVICE: Advice = {
 };
 
 type Rejection = Pick<RejectionError, "reason" | "message"> &
-  Partial<Pick<RejectionError, "subcode" | "renewal">>;
+  Partial<Pick<RejectionError, "subcode" | "renewal" | "server">>;
 
 /** With the reason's code, which the documentation and `--json` name. */
 export function formatRejection(rejection: Rejection, advice = TUNNEL_ADVICE): string {
   return `${rejection.reason}: ${addAdvice(rejection, advice)}`;
 }
 
-export function addAdvice(
-  { reason, subcode = "", message, renewal }: Rejection,
-  advice: Advice,
-): string {
+export function addAdvice(rejection: Rejection, advice: Advice): string {
+  const { reason, subcode = "", message, renewal } = rejection;
   const topic = [subcode, reason].find((name) => Object.hasOwn(advice, name));
-  const next = renewal ?? (topic === undefined ? undefined : advice[topic]);
+  const step = topic === undefined ? undefined : advice[topic];
+  const next = renewal ?? (typeof step === "function" ? step(rejection) : step);
   return next === undefined ? message : `${message}\n${next}`;
 }

@@ -70,7 +70,7 @@ export function fillPrivateKey(config: string, privateKey: string): string {
   const line = /^([ \t]*PrivateKey[ \t]*=[ \t]*)\S.*$/im;
   if (!line.test(config))
     throw new SettingsError(
-      "the server's configuration has no line PrivateKey; update the agent: npm install -g underpass",
+      "the server's configuration has no line PrivateKey; update the agent, as `underpass doctor` describes",
     );
   return config.replace(line, (_, start: string) => `${start}${privateKey}`);
 }
