@@ -10,6 +10,7 @@ import { parseJson } from "../../shared/json.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Route } from "./route.ts";
 import { formatUpdateAdvice, formatUpdateCommand } from "../update-advice.ts";
+import { PROGRAM } from "../program.ts";
 
 /** Tokens and certificates are checked against the time: a larger difference makes them invalid too early or too late. */
 const CLOCK_SKEW_MAX_MS = 60_000;
@@ -86,7 +87,7 @@ function describeOtherServer(
     return problem(
       tried,
       `a login page of this network answers (${status}${to})`,
-      "Open any web page in a browser, log in to the network, and run underpass doctor again.",
+      `Open any web page in a browser, log in to the network, and run ${PROGRAM} doctor again.`,
     );
   }
   if (location !== null) {

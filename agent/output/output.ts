@@ -9,6 +9,7 @@ import {
 import type { RejectionError } from "../rejection-error.ts";
 import { isJournal } from "./journal.ts";
 import { formatUpdateAdvice } from "../update-advice.ts";
+import { PROGRAM } from "../program.ts";
 
 const STDOUT_FD = 1;
 
@@ -140,16 +141,13 @@ const SUBCODE_ADVICE = {
     "To serve that tunnel again, name it with --subdomain. Otherwise choose another port with --remote-port.",
   pool_serves: "Otherwise choose another name with --subdomain or --url, or stop the other agents.",
   pool_full: "Stop another agent of the pool first.",
-  tunnel_limit: "Delete tunnels that are not needed: underpass tunnels delete NAME",
+  tunnel_limit: `Delete tunnels that are not needed: ${PROGRAM} tunnels delete NAME`,
   daily_limit: "Run the command again later, or use a tunnel that exists already.",
-  port_limit:
-    "Use a TCP tunnel that has a port already, or delete one; its port may count for another 24 hours: underpass tunnels delete NAME",
+  port_limit: `Use a TCP tunnel that has a port already, or delete one; its port may count for another 24 hours: ${PROGRAM} tunnels delete NAME`,
   port_out_of_range: "Choose another port with --remote-port, or leave it out for a free one.",
-  wrong_protocol:
-    "Choose another name with --subdomain, or delete that tunnel: underpass tunnels delete",
-  name_not_allowed:
-    "Choose such a name with --subdomain, with any letters in place of *, or get a token without restrictions: underpass login",
-  project_not_found: "Correct --project, or create the project in the dashboard: underpass open",
+  wrong_protocol: `Choose another name with --subdomain, or delete that tunnel: ${PROGRAM} tunnels delete`,
+  name_not_allowed: `Choose such a name with --subdomain, with any letters in place of *, or get a token without restrictions: ${PROGRAM} login`,
+  project_not_found: `Correct --project, or create the project in the dashboard: ${PROGRAM} open`,
 } satisfies Advice & Partial<Record<CloseSubcode, NextStep>>;
 
 const TUNNEL_ADVICE: Advice = {
@@ -157,11 +155,10 @@ const TUNNEL_ADVICE: Advice = {
   ...SUBCODE_ADVICE,
   domain_in_use:
     "Leave out --project, or bind the domain to this project's tunnel through the API.",
-  domain_not_found: "Add the domain in the dashboard, and verify it: underpass open",
-  domain_not_verified:
-    "Publish the domain's TXT record in the DNS, and verify it in the dashboard: underpass open",
+  domain_not_found: `Add the domain in the dashboard, and verify it: ${PROGRAM} open`,
+  domain_not_verified: `Publish the domain's TXT record in the DNS, and verify it in the dashboard: ${PROGRAM} open`,
   duplicate_name: "Choose another name with --subdomain or --url, or stop the other agent.",
-  forbidden: "Use a name that the token allows, or a token without restrictions: underpass login",
+  forbidden: `Use a name that the token allows, or a token without restrictions: ${PROGRAM} login`,
   quota_exceeded: "Stop another tunnel of this token first.",
   replaced:
     "Only one agent serves a tunnel at a time. Agents that share an HTTP tunnel need --pool.",
