@@ -1,5 +1,6 @@
 /** The content of a page that needs a tunnel before it has data: the commands that open the first one. */
 import type { ReactNode } from "react";
+import { formatInstallCommand } from "../../../protocol/version.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { getAgentProgram, getSetupCommands, isServerLocal } from "../text/agent-command.ts";
 import { EmptyState } from "./empty-state.tsx";
@@ -28,7 +29,8 @@ export function FirstTunnel({ title, children }: FirstTunnelProps) {
         {isServerLocal() ? (
           <>
             Run these in the directory in which you ran <code>npm start</code>, to share port 3000
-            of this machine.
+            of this machine. After <code>{formatInstallCommand(location.origin)}</code> they work in
+            each directory, without <code>npx</code>.
           </>
         ) : (
           "Run these on the machine whose port 3000 you want to share. They need Node.js."
