@@ -16,6 +16,7 @@ import { RejectionError } from "./rejection-error.ts";
 
 export type * from "./library/types.ts";
 
+// Declared and described in library/types.ts, which the package contains.
 export const Rejected: typeof library.Rejected = RejectionError;
 export type Rejected = library.Rejected;
 
