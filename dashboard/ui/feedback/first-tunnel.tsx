@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { formatInstallCommand } from "../../../protocol/version.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { getAgentProgram, getSetupCommands, isServerLocal } from "../text/agent-command.ts";
+import { Command } from "../copy.tsx";
 import { EmptyState } from "./empty-state.tsx";
 
 export interface FirstTunnelProps {
@@ -24,13 +25,16 @@ export function FirstTunnel({ title, children }: FirstTunnelProps) {
   // The agent uses the server of its last login.
   const commands = [...getSetupCommands(), `${getAgentProgram()} http 3000`];
   return (
-    <EmptyState title={title ?? "Open your first tunnel"} commands={commands}>
+    <EmptyState
+      title={title ?? "Open your first tunnel"}
+      commands={commands}
+      footer={isServerLocal() && <OtherDirectories />}
+    >
       <p>
         {isServerLocal() ? (
           <>
             Run these in the directory in which you ran <code>npm start</code>, to share port 3000
-            of this machine. After <code>{formatInstallCommand(location.origin)}</code> they work in
-            each directory, without <code>npx</code>.
+            of this machine.
           </>
         ) : (
           "Run these on the machine whose port 3000 you want to share. They need Node.js."
@@ -38,5 +42,15 @@ export function FirstTunnel({ title, children }: FirstTunnelProps) {
         {children}
       </p>
     </EmptyState>
+  );
+}
+
+function OtherDirectories() {
+  return (
+    <details className="command-line">
+      <summary>In other directories</summary>
+      <p className="hint">Install the agent first. Then leave out npx:</p>
+      <Command>{formatInstallCommand(location.origin)}</Command>
+    </details>
   );
 }
