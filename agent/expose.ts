@@ -8,31 +8,19 @@
 import type { EventEmitter } from "node:events";
 import { findServerEndpoint, type ServerEndpoint } from "./server-access.ts";
 import { findToken, type FoundToken } from "./settings.ts";
-import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
+import type * as library from "./library/types.ts";
+import type { ExposedTunnel, ExposeOptions } from "./library/types.ts";
 import { asTypeError, parseExposeOptions, toTypeError } from "./library/parse-expose-options.ts";
 import { HttpTunnel } from "./tunnel/http-tunnel.ts";
 import { RejectionError } from "./rejection-error.ts";
 
 export type * from "./library/types.ts";
 
-/** The class of the errors that tell that the server rejected a tunnel permanently, for `instanceof`. */
-export const Rejected: new (reason: string, explanation: string) => Rejection = RejectionError;
-export type Rejected = Rejection;
+// Declared and described in library/types.ts, which the package contains.
+export const Rejected: typeof library.Rejected = RejectionError;
+export type Rejected = library.Rejected;
 
-/**
- * Gives a local server, or a function, a public URL. Resolves when visitors can use the URL; for a stopped tunnel, not before
- * it is started. While the server can't be reached it keeps trying, and emits one process warning.
- *
- *     const tunnel = await expose({ port: 3000, subdomain: "shop" });
- *     tunnel.events.on("request", ({ method, path, status }) => console.log(method, path, status));
- *
- *     await expose({ fetch: (request) => new Response(`You asked for ${request.url}`) });
- *
- *     await expose({ origin: "https://localhost:8443", signal: AbortSignal.timeout(60_000) });
- *
- * @throws Rejected when the server rejects the tunnel permanently; TypeError when an option is wrong; the signal's reason.
- */
-export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
+export const expose: typeof library.expose = async (options) => {
   const tunnelOptions = parseExposeOptions(options);
   const { signal } = options;
   signal?.throwIfAborted();
@@ -63,7 +51,7 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
     });
     tunnel.start();
   });
-}
+};
 
 /** @throws TypeError when the CA file can't be used; otherwise like `findServerEndpoint`. */
 async function getServerEndpoint({ server, caFile }: ExposeOptions): Promise<ServerEndpoint> {

@@ -1,4 +1,5 @@
 /** Errors of the agent's settings on this machine. */
+import { PROGRAM } from "./program.ts";
 
 /** Used without a login and without an option. */
 export const DEFAULT_SERVER = "http://localhost:8787";
@@ -25,8 +26,8 @@ export class MissingTokenError extends SettingsError {
 
   constructor(server: URL) {
     const isDefault = server.origin === DEFAULT_SERVER;
-    const command = `underpass login${isDefault ? "" : ` --server ${server.origin}`}`;
-    const elsewhere = isDefault ? ", or for another server: underpass login --server URL" : "";
+    const command = `${PROGRAM} login${isDefault ? "" : ` --server ${server.origin}`}`;
+    const elsewhere = isDefault ? `, or for another server: ${PROGRAM} login --server URL` : "";
     super(`this machine has no token for ${server.origin}; run: ${command}${elsewhere}`);
     this.command = command;
   }

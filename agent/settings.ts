@@ -12,6 +12,7 @@ import { withFileLock } from "./disk/file-lock.ts";
 import { UsageError } from "./options.ts";
 import { readPrivateFile, writePrivateFile } from "./disk/private-file.ts";
 import { DEFAULT_SERVER, InputError, MissingTokenError, SettingsError } from "./settings-error.ts";
+import { PROGRAM } from "./program.ts";
 
 /**
  * A capability token in base64, for machines whose secrets are environment variables. It has no option: arguments are
@@ -69,13 +70,13 @@ async function readCredentials(directory = getSettingsDirectory()): Promise<Cred
   const path = join(directory, CREDENTIALS_FILE);
   const found = await stat(path).catch(() => null);
   if (found && !found.isFile())
-    throw new SettingsError(`${path} is not a file; move it away, and run: underpass login`);
+    throw new SettingsError(`${path} is not a file; move it away, and run: ${PROGRAM} login`);
   const text = await readPrivateFile(path);
   if (text === null) return { servers: {} };
   try {
     return Credentials.parse(JSON.parse(text));
   } catch {
-    throw new SettingsError(`${path} is damaged; delete it and run: underpass login`);
+    throw new SettingsError(`${path} is damaged; delete it and run: ${PROGRAM} login`);
   }
 }
 
@@ -144,7 +145,7 @@ function requireLogin({ servers }: Credentials, { origin }: URL): { label: strin
   const saved = Object.keys(servers).join(", ");
   throw new SettingsError(
     saved === ""
-      ? "no login is saved on this machine; to log in, run: underpass login"
+      ? `no login is saved on this machine; to log in, run: ${PROGRAM} login`
       : `no login for ${origin} is saved; name another server with --server: ${saved}`,
   );
 }
@@ -181,7 +182,7 @@ export async function findToken(
   const { servers } = await readCredentials(source?.directory);
   const credential = servers[server.origin];
   if (!credential) throw new MissingTokenError(server);
-  const renewal = "Get a new token with `underpass login`.";
+  const renewal = `Get a new token with \`${PROGRAM} login\`.`;
   return { token: Buffer.from(credential.token, "base64"), renewal };
 }
 
@@ -206,7 +207,7 @@ async function readTokenFile(path: string): Promise<Buffer> {
 function decodeTokenVariable(text: string): Buffer {
   if (isBase64(text)) return Buffer.from(text, "base64");
   throw new InputError(
-    `${TOKEN_VARIABLE} is not a token in base64, as \`underpass tokens mint\` prints it; correct or unset it`,
+    `${TOKEN_VARIABLE} is not a token in base64, as \`${PROGRAM} tokens mint\` prints it; correct or unset it`,
   );
 }
 

@@ -4,8 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { buildWorkerIfChanged, ROOT } from "./build/build.ts";
-import { buildDashboardIfChanged } from "./build/dashboard.ts";
+import { buildIfChanged, ROOT } from "./build/build.ts";
 import { DiskWatch, readDiskSpace } from "./disk-space.ts";
 import { StartError } from "./errors.ts";
 import type { SetupCode } from "./postgres/database-setup.ts";
@@ -62,9 +61,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const port = await findUsablePort(settings.host, settings.port);
   const https = await prepareHttps(settings, log);
   const publicPort = settings.publicPort ?? https?.port ?? port;
-  if (existsSync(join(ROOT, "workers/index.ts"))) {
-    await Promise.all([buildWorkerIfChanged(), buildDashboardIfChanged()]);
-  }
+  if (existsSync(join(ROOT, "workers/index.ts"))) await buildIfChanged();
   const agentRoute = findAgentRoute(settings, publicPort, backend.dataDir.socketsDir);
   const run: Run = { settings, backend, port, https, publicPort, agentRoute, cleanup };
   const workerd = await startWorker(run);

@@ -1,4 +1,5 @@
 /** Options that users of ngrok, cloudflared and other tools type, and what to use here. */
+import { PROGRAM } from "../program.ts";
 interface ForeignOption {
   names: readonly string[];
   /** An option of the commands that the hint is for. */
@@ -21,7 +22,7 @@ const FOREIGN_OPTIONS: readonly ForeignOption[] = [
   {
     names: ["--authtoken", "--token"],
     of: "token-file",
-    hint: "run underpass login, or use --token-file FILE",
+    hint: `run ${PROGRAM} login, or use --token-file FILE`,
   },
   {
     names: ["--oauth", "--oidc"],
@@ -33,7 +34,7 @@ const FOREIGN_OPTIONS: readonly ForeignOption[] = [
   {
     names: ["-p", "--port"],
     of: "subdomain",
-    hint: "the port is an argument: underpass http PORT, or underpass tcp PORT",
+    hint: `the port is an argument: ${PROGRAM} http PORT, or ${PROGRAM} tcp PORT`,
   },
   { names: ["--no-inspect"], of: "inspect", hint: "use --inspect off" },
   { names: ["--pooling-enabled"], of: "pool", hint: "use --pool" },
@@ -51,7 +52,7 @@ const FOREIGN_OPTIONS: readonly ForeignOption[] = [
   {
     names: ["-l", "--local-host"],
     of: "host-header",
-    hint: "the host is a part of the argument: underpass http HOST:PORT",
+    hint: `the host is a part of the argument: ${PROGRAM} http HOST:PORT`,
   },
   { names: ["--cidr-allow"], of: "allow", hint: "use --allow CIDR" },
   {
@@ -62,7 +63,7 @@ const FOREIGN_OPTIONS: readonly ForeignOption[] = [
   {
     names: ["--verify-webhook", "--verify-webhook-secret"],
     of: "url",
-    hint: "webhook receivers verify signatures: underpass help webhooks",
+    hint: `webhook receivers verify signatures: ${PROGRAM} help webhooks`,
   },
   {
     names: ["--log", "--log-format", "--logfile"],

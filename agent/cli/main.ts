@@ -8,6 +8,7 @@ import { addAdvice, GENERAL_ADVICE, printError } from "../output/output.ts";
 import { findCandidates } from "./completion.ts";
 import { formatCommandHelp, formatOverview } from "./help.ts";
 import { findHelpTopic, runCommandLine } from "./run-command-line.ts";
+import { PROGRAM } from "../program.ts";
 
 /** Ends the process when the command has ended. */
 export async function main(args: string[]): Promise<never> {
@@ -72,8 +73,8 @@ function reportError(error: unknown, args: string[]): void {
 /** Points to the help of the command that was called, or to the list of commands. */
 function formatHelpHint(args: string[]): string {
   const name = args.find((arg) => COMMANDS.some((command) => command.name === arg));
-  if (name === undefined) return "Run `underpass help` for all commands.";
-  return `Run \`underpass help ${name}\` for its usage.`;
+  if (name === undefined) return `Run \`${PROGRAM} help\` for all commands.`;
+  return `Run \`${PROGRAM} help ${name}\` for its usage.`;
 }
 
 function formatFailure(error: unknown): string {

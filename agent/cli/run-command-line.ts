@@ -10,6 +10,8 @@ import {
   type OptionSpecs,
 } from "../options.ts";
 import { formatSuggestion } from "./suggestion.ts";
+import { formatUpdateCommand } from "../update-advice.ts";
+import { PROGRAM } from "../program.ts";
 
 /** The names that ngrok, cloudflared and other tools have for commands. */
 const SYNONYMS = [
@@ -53,10 +55,10 @@ export function findCommand([name = "", ...args]: string[]): FoundCommand {
 
 /** What a user most likely meant: a port to share, the name that another tool has for a command, or a mistyped name. */
 function suggestCommand(name: string): string {
-  if (/^(https?:\/\/.*|.*:)?\d{1,5}$/.test(name)) return `; did you mean: underpass http ${name}?`;
-  if (name.startsWith("-")) return "; a command comes first, for example: underpass http 3000";
-  if (name === "update" || name === "upgrade") return "; run: npm install -g underpass";
-  if (name === "udp") return "; for UDP, use a private network: underpass vpn NETWORK --setup";
+  if (/^(https?:\/\/.*|.*:)?\d{1,5}$/.test(name)) return `; did you mean: ${PROGRAM} http ${name}?`;
+  if (name.startsWith("-")) return `; a command comes first, for example: ${PROGRAM} http 3000`;
+  if (name === "update" || name === "upgrade") return `; run: ${formatUpdateCommand()}`;
+  if (name === "udp") return `; for UDP, use a private network: ${PROGRAM} vpn NETWORK --setup`;
   const synonym = SYNONYMS.find(({ names }) => names.includes(name));
   if (synonym) return `; did you mean ${synonym.command}?`;
   return formatSuggestion(

@@ -7,13 +7,14 @@ import { findServerAccess } from "../server-access.ts";
 import type { Input } from "./command.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
 import type { CONNECT } from "./table/connect.ts";
+import { PROGRAM } from "../program.ts";
 
 export async function run({ values, positionals }: Input<typeof CONNECT.options>): Promise<number> {
-  const example = "underpass connect my-database --listen 5433";
+  const example = `${PROGRAM} connect my-database --listen 5433`;
   const tunnel = getOnlyArgument(positionals, "the tunnel", example);
   if (/[:/]/.test(tunnel))
     throw new UsageError(
-      `${tunnel} is not the name of a tunnel, such as my-database; to list the names, run: underpass tunnels`,
+      `${tunnel} is not the name of a tunnel, such as my-database; to list the names, run: ${PROGRAM} tunnels`,
     );
   const local = new LocalPort({
     ...(await findServerAccess(values)),

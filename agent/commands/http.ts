@@ -14,9 +14,10 @@ import { getSubdomain, requireSharedName } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
 import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
+import { PROGRAM } from "../program.ts";
 
 export async function run({ values, positionals }: Input<typeof HTTP.options>): Promise<number> {
-  const targetText = getOnlyArgument(positionals, "the local port", "underpass http 3000");
+  const targetText = getOnlyArgument(positionals, "the local port", `${PROGRAM} http 3000`);
   const definition = parseHttpTunnel(targetText, values);
   const { target } = definition;
   const access = await findServerAccess(values);

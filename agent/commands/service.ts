@@ -17,6 +17,7 @@ import { findServer, findToken, TOKEN_VARIABLE } from "../settings.ts";
 import { MissingTokenError, SettingsError } from "../settings-error.ts";
 import type { Input } from "./command.ts";
 import type { SERVICE_INSTALL, SERVICE_STATUS, SERVICE_UNINSTALL } from "./table/service.ts";
+import { PROGRAM } from "../program.ts";
 
 export async function install(
   input: Input<typeof SERVICE_INSTALL.options>,
@@ -41,7 +42,7 @@ export async function install(
     await service.install(command, user);
     printLine(`The service runs the tunnels of ${path}.`);
     if (values.system) printLine(`User:   ${user.name} (logins: ${user.settingsDirectory})`);
-    printLine(`State:  underpass service status${values.system ? " --system" : ""}`);
+    printLine(`State:  ${PROGRAM} service status${values.system ? " --system" : ""}`);
     printLine(`Log:    ${service.logCommand}`);
   } else {
     process.stdout.write(`${instructions.install}\n`);
@@ -163,11 +164,11 @@ async function describeMissing(
 ): Promise<string> {
   const other = scope === "system" ? "user" : "system";
   if (await new SystemdService(other, machine).hasUnit()) {
-    const command = `underpass service ${action}${OPTIONS[other]}`;
+    const command = `${PROGRAM} service ${action}${OPTIONS[other]}`;
     return `No service of ${OWNERS[scope]} is installed, but ${OWNERS[other]} has one; run: ${command}`;
   }
   if (action === "uninstall") return "No service is installed.";
-  return `No service is installed; to install it: underpass service install${OPTIONS[scope]}`;
+  return `No service is installed; to install it: ${PROGRAM} service install${OPTIONS[scope]}`;
 }
 
 function formatStatus(current: ServiceStatus, service: SystemdService): string[] {

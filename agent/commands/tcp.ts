@@ -17,9 +17,10 @@ import { getSubdomain } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
 import type { TCP, TCP_TUNNEL_OPTIONS } from "./table/tcp.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
+import { PROGRAM } from "../program.ts";
 
 export async function run({ values, positionals }: Input<typeof TCP.options>): Promise<number> {
-  const targetText = getOnlyArgument(positionals, "the local port", "underpass tcp 5432");
+  const targetText = getOnlyArgument(positionals, "the local port", `${PROGRAM} tcp 5432`);
   const definition = parseTcpTunnel(targetText, values);
   const { target } = definition;
   const access = await findServerAccess(values);
@@ -77,7 +78,7 @@ export function parseTcpTunnel(
 function describeInvalidTarget(text: string): string {
   const [, scheme] = /^(https?):\/\//i.exec(text) ?? [];
   if (scheme !== undefined && parseTarget(text))
-    return `${text} is an HTTP server; use \`underpass http ${text}\`, or its host:port for a public TCP port`;
+    return `${text} is an HTTP server; use \`${PROGRAM} http ${text}\`, or its host:port for a public TCP port`;
   // A name alone: other commands have a default port for it.
   if (/^[a-z0-9.-]*[a-z][a-z0-9.-]*$/i.test(text))
     return `${text} has no port; use host:port, for example ${text}:5432`;

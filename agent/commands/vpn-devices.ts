@@ -23,6 +23,7 @@ import { NetworkApi } from "../vpn/network-api.ts";
 import { checkConfig, fillPrivateKey } from "../vpn/wireguard/config.ts";
 import type { API_OPTIONS, Input } from "./command.ts";
 import type { VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./table/vpn.ts";
+import { PROGRAM } from "../program.ts";
 
 /** ISO/IEC 18004 requires four; scanners accept two, and a terminal has few lines. */
 const QR_BORDER_MODULES = 2;
@@ -40,7 +41,7 @@ export async function addDevice({
   requireNewFile(values.out, "--out");
   const network = await api.get(networkName, signal);
   if (network.server_public_key === null) {
-    const command = `underpass vpn ${network.name} --setup`;
+    const command = `${PROGRAM} vpn ${network.name} --setup`;
     throw new SettingsError(
       `${network.name} has no server yet; on the machine that is to be its server, run: ${command}`,
     );
@@ -115,7 +116,7 @@ function describeNextStep({ name, relay }: PrivateNetwork, device: Device): stri
   }
   return [
     "Next, add the device to the WireGuard server. On the server's machine, run:",
-    `  underpass vpn ${name} --apply`,
+    `  ${PROGRAM} vpn ${name} --apply`,
     "Without the agent, run:",
     command,
   ];
@@ -138,7 +139,7 @@ export async function listDevices({
   values,
   positionals,
 }: Input<typeof VPN_DEVICES.options>): Promise<number> {
-  const networkName = getOnlyArgument(positionals, "the network", "underpass vpn office devices");
+  const networkName = getOnlyArgument(positionals, "the network", `${PROGRAM} vpn office devices`);
   const api = await openApi(values);
   const { signal } = new AbortController();
   const network = await api.get(networkName, signal);
@@ -149,7 +150,7 @@ export async function listDevices({
   }
   if (devices.length === 0) {
     process.stderr.write(
-      `The network has no devices. Add one with: underpass vpn ${escapeControls(network.name)} add phone\n`,
+      `The network has no devices. Add one with: ${PROGRAM} vpn ${escapeControls(network.name)} add phone\n`,
     );
     return 0;
   }
@@ -213,7 +214,7 @@ export async function removeDevice({
 
 function getNetworkAndDevice(positionals: string[], action: string): [string, string] {
   const [network, device, ...extra] = positionals;
-  const example = `for example: underpass vpn ${network ?? "office"} ${action} phone`;
+  const example = `for example: ${PROGRAM} vpn ${network ?? "office"} ${action} phone`;
   if (network === undefined || device === undefined) {
     throw new UsageError(`the device is missing; ${example}`);
   }

@@ -18,6 +18,7 @@ import { canChangeInterfaces } from "../vpn/wireguard/tools.ts";
 import { watchForStop } from "./watch-for-stop.ts";
 import type { Input } from "./command.ts";
 import type { VPN } from "./table/vpn.ts";
+import { PROGRAM } from "../program.ts";
 
 type Values = Input<typeof VPN.options>["values"];
 
@@ -25,7 +26,7 @@ type Values = Input<typeof VPN.options>["values"];
 const SETUP_OPTIONS = ["cidr", "listen-port", "replace-server"] as const;
 
 export async function run({ values, positionals }: Input<typeof VPN.options>): Promise<number> {
-  const network = getOnlyArgument(positionals, "the network", "underpass vpn office");
+  const network = getOnlyArgument(positionals, "the network", `${PROGRAM} vpn office`);
   const ignored = SETUP_OPTIONS.find((name) => values[name]);
   if (!values.setup && ignored !== undefined) throw new UsageError(`--${ignored} needs --setup`);
   const access = await findServerAccess(values);

@@ -11,12 +11,13 @@ import { ReceiverApi } from "../webhooks/receiver-api.ts";
 import { watchForStop } from "./watch-for-stop.ts";
 import type { Input } from "./command.ts";
 import type { WEBHOOKS } from "./table/webhooks.ts";
+import { PROGRAM } from "../program.ts";
 
 export async function run({
   values,
   positionals,
 }: Input<typeof WEBHOOKS.options>): Promise<number> {
-  const example = "underpass webhooks shop --forward 3000/hook";
+  const example = `${PROGRAM} webhooks shop --forward 3000/hook`;
   const receiver = getOnlyArgument(positionals, "the receiver", example);
   const { forward: target, since } = values;
   if (target === undefined) throw new UsageError(`--forward is missing; for example: ${example}`);

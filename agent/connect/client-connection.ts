@@ -37,6 +37,7 @@ import { FrameSender } from "../tunnel/frame-sender.ts";
 import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
 import { buildHello } from "../tunnel/hello.ts";
 import { openWebSocket, skipMasking, toWebSocketUrl } from "../websocket.ts";
+import { describeUnreadableMessage } from "../update-advice.ts";
 
 /** The agent's local server is the reason. */
 const ORIGIN_RESETS = new Set<number | undefined>([
@@ -64,9 +65,6 @@ export interface ClientConnectionOptions extends ServerAccess {
   /** Called once. @param failure null when both directions have ended. */
   onEnd(failure: ClientFailure | null): void;
 }
-
-const UNREADABLE =
-  "the server sent a message that this version can't read; update the agent: npm install -g underpass";
 
 export class ClientConnection {
   readonly #options: ClientConnectionOptions;
@@ -132,7 +130,8 @@ export class ClientConnection {
     this.#sender.send((w) =>
       w.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"),
     );
-    this.#end({ reason: "protocol_error", message: UNREADABLE, canRetry: true });
+    const message = describeUnreadableMessage(this.#options.server);
+    this.#end({ reason: "protocol_error", message, canRetry: true });
   }
 
   #receiveFrame(frame: Frame): boolean {

@@ -180,8 +180,9 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
   #reject({ reason, message, subcode }: ClientFailure): void {
     if (this.#abort.signal.aborted) return;
     this.close();
-    const { renewal } = this.#options;
-    this.emit("rejected", new RejectionError(reason ?? "rejected", message, { renewal, subcode }));
+    const { renewal, server } = this.#options;
+    const details = { renewal, subcode, server: server.origin };
+    this.emit("rejected", new RejectionError(reason ?? "rejected", message, details));
   }
 }
 

@@ -1,5 +1,6 @@
 /** The checks of `underpass doctor`: their names, their results, and the time that each may take. */
 import { getErrorCode } from "../../shared/error-message.ts";
+import { PROGRAM } from "../program.ts";
 
 /** In the order of the output. The keys are the names in `--json`. */
 export const CHECK_LABELS = {
@@ -85,7 +86,7 @@ export async function runBounded<Value>(
         problem(
           `waiting for at most ${maxMs / 1000} s`,
           "there was no answer in time",
-          "Run underpass doctor again. If this repeats, the network is very slow or loses packets.",
+          `Run ${PROGRAM} doctor again. If this repeats, the network is very slow or loses packets.`,
         ),
       );
     }, maxMs + EXPLAIN_MAX_MS);

@@ -24,6 +24,7 @@ import { checkTcp } from "./tcp-check.ts";
 import { checkTls } from "./tls-check.ts";
 import { checkToken } from "./token-check.ts";
 import { checkWebSocket } from "./websocket-check.ts";
+import { PROGRAM } from "../program.ts";
 
 /** The most that a check may take, if it waits for anything. */
 const MAX_MS = {
@@ -93,7 +94,7 @@ export function startChecks({ target, ...options }: DoctorOptions): Promise<Repo
     files: Promise.resolve(checkOpenFiles()),
     local: target
       ? runBounded(MAX_MS.local, (signal) => checkLocalServer(target, signal))
-      : Promise.resolve(skipped("no port was given; for example: underpass doctor 3000")),
+      : Promise.resolve(skipped(`no port was given; for example: ${PROGRAM} doctor 3000`)),
     proxy,
     dns,
     tcp,

@@ -9,6 +9,8 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { parseJson } from "../../shared/json.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Route } from "./route.ts";
+import { formatUpdateAdvice, formatUpdateCommand } from "../update-advice.ts";
+import { PROGRAM } from "../program.ts";
 
 /** Tokens and certificates are checked against the time: a larger difference makes them invalid too early or too late. */
 const CLOCK_SKEW_MAX_MS = 60_000;
@@ -85,7 +87,7 @@ function describeOtherServer(
     return problem(
       tried,
       `a login page of this network answers (${status}${to})`,
-      "Open any web page in a browser, log in to the network, and run underpass doctor again.",
+      `Open any web page in a browser, log in to the network, and run ${PROGRAM} doctor again.`,
     );
   }
   if (location !== null) {
@@ -132,14 +134,14 @@ export function checkClock({ clockSkewMs }: ApiRoute): Outcome {
 }
 
 /** @param isRefused whether the server has refused the agent's version of the protocol. */
-export function checkVersion({ version }: ApiRoute, isRefused: boolean): Outcome {
+export function checkVersion({ version, server }: ApiRoute, isRefused: boolean): Outcome {
   const tried = "comparing the version of this agent with the server's";
   const result = `agent ${SERVICE_VERSION}, server ${version}`;
   const order = compareVersions(version, SERVICE_VERSION);
   const update =
     order < 0
-      ? "The server is older than this agent: update the server, or install its version of the agent."
-      : "Update the agent: npm install -g underpass";
+      ? `The server is older than this agent: update the server, or install its version of the agent: ${formatUpdateCommand(server.origin)}`
+      : formatUpdateAdvice(server.origin);
   if (isRefused)
     return problem(tried, `${result}: they have no protocol version in common`, update);
   if (order === 0) return ok(tried, result);

@@ -12,6 +12,7 @@ import { explainSocketError } from "../local-server/unix-socket.ts";
 import { findErrorCode, ok, problem, warning, type Outcome } from "./check.ts";
 import { openTcp } from "./route.ts";
 import { formatHostAndPort, stripBrackets } from "../../shared/hosts.ts";
+import { PROGRAM } from "../program.ts";
 
 const LOOPBACK = ["127.0.0.1", "::1"];
 const ADDRESSES_MAX = 8;
@@ -84,7 +85,7 @@ async function checkAnswer(server: ListeningServer, signal: AbortSignal): Promis
       return problem(
         tried,
         `${result}, but its certificate is not trusted (${untrusted})`,
-        `Accept the certificate: underpass http ${target.origin} --insecure-upstream`,
+        `Accept the certificate: ${PROGRAM} http ${target.origin} --insecure-upstream`,
       );
     }
     if (status < 500) return ok(tried, result);
@@ -115,13 +116,13 @@ async function checkOtherProtocol(
     return problem(
       tried,
       `${where}, but speaks ${other.scheme} and not ${target.scheme}`,
-      `Give the agent its URL: underpass http ${url}`,
+      `Give the agent its URL: ${PROGRAM} http ${url}`,
     );
   }
   return problem(
     tried,
     `${where}, but does not speak HTTP`,
-    `For other protocols open a TCP tunnel: underpass tcp ${"socketPath" in address ? target.origin : target.port}`,
+    `For other protocols open a TCP tunnel: ${PROGRAM} tcp ${"socketPath" in address ? target.origin : target.port}`,
   );
 }
 

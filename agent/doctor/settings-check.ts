@@ -13,6 +13,7 @@ import { explainError } from "../error-message.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import type { ServerEndpoint } from "../server-access.ts";
 import { ok, problem, warning, type Outcome } from "./check.ts";
+import { PROGRAM } from "../program.ts";
 
 /** The options, which the environment may have set. */
 export interface SettingsOptions {
@@ -35,7 +36,7 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
   try {
     server = await findServer(options.server);
   } catch (error) {
-    return problem(tried, explainError(error), "Correct it, and run underpass doctor again.");
+    return problem(tried, explainError(error), `Correct it, and run ${PROGRAM} doctor again.`);
   }
   const from = `server ${server.origin} (${await describeServerSource(options, server)})`;
   const hasVariable =

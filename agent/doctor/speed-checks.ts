@@ -3,6 +3,7 @@ import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { DiagnosticConnection } from "./diagnostic-connection.ts";
 import type { Fetch } from "./http-check.ts";
 import type { Route } from "./route.ts";
+import { PROGRAM } from "../program.ts";
 
 const ROUND_TRIPS = 7;
 /** Beyond this, each request of a visitor is noticeably slower. */
@@ -31,7 +32,7 @@ export async function checkLatency(
     return problem(
       tried,
       `after ${times.length} answers the next one did not arrive`,
-      "The connection is not reliable: try another network, and run underpass doctor again.",
+      `The connection is not reliable: try another network, and run ${PROGRAM} doctor again.`,
     );
   }
   times.sort((a, b) => a - b);

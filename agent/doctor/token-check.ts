@@ -7,6 +7,7 @@ import { formatUsd } from "../output/format/format-usd.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Fetch } from "./http-check.ts";
 import type { Route } from "./route.ts";
+import { PROGRAM } from "../program.ts";
 
 /** Without the plan, and perhaps without the relays, which servers up to 0.3 do not send. */
 const DescribedToken = PresentedToken.extend({
@@ -34,7 +35,7 @@ export async function checkToken(
     body = await response.json().catch(() => undefined);
   } catch (error) {
     const reason = signal.aborted ? "no answer in time" : explainError(error);
-    return problem(tried, `the request failed: ${reason}`, "Run underpass doctor again.");
+    return problem(tried, `the request failed: ${reason}`, `Run ${PROGRAM} doctor again.`);
   }
   if (status === 404) return skipped("this server is too old to describe a token");
   if (status === 401) {
@@ -68,7 +69,7 @@ function describeToken(tried: string, token: DescribedToken): Outcome<DescribedT
     );
   }
   if (token.expiresAt * 1000 - Date.now() < EXPIRES_SOON_MS) {
-    return warning(tried, result, "Get a new token before it expires: underpass login", token);
+    return warning(tried, result, `Get a new token before it expires: ${PROGRAM} login`, token);
   }
   return ok(tried, result, token);
 }

@@ -21,6 +21,7 @@ import {
 import { parseTcpTarget } from "../tcp/tcp-target.ts";
 import { INDEX } from "./directory.ts";
 import type { SharedFiles } from "./file-server.ts";
+import { PROGRAM } from "../program.ts";
 
 /** undici writes these headers itself. A handshake for a WebSocket has them, and is answered like any request. */
 const CONNECTION_HEADERS = new Set(["connection", "upgrade"]);
@@ -79,11 +80,11 @@ function describeInvalidTarget(text: string): string {
   const tcp = /^tcp:/i.test(text) ? parseTcpTarget(text) : null;
   if (tcp) {
     const address = tcp.host === "localhost" ? String(tcp.port) : tcp.text;
-    return `${text} is not an HTTP server; use \`underpass tcp ${address}\`, or protocol: tcp in underpass.yml`;
+    return `${text} is not an HTTP server; use \`${PROGRAM} tcp ${address}\`, or protocol: tcp in underpass.yml`;
   }
   const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text) ?? [];
   if (scheme !== undefined && !/^https?$/i.test(scheme))
-    return `${text} has the scheme ${scheme}; use http, https or file, or \`underpass tcp\``;
+    return `${text} has the scheme ${scheme}; use http, https or file, or \`${PROGRAM} tcp\``;
   const server = findOriginWithoutPath(text);
   return server === null
     ? describeInvalidAddress(text, "port, host:port, http(s) URL, unix:path, file or directory")

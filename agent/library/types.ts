@@ -1,6 +1,6 @@
 /**
- * The types of the library that programs see. They import nothing but types of Node.js, because the package ships them
- * without those of its libraries.
+ * The library as programs see it. The package contains this file as `dist/expose.d.ts`, so it only declares, and imports
+ * nothing but types of Node.js.
  */
 import type { EventEmitter } from "node:events";
 
@@ -163,3 +163,22 @@ export interface Rejection extends Error {
   /** Says more than `reason`, such as `port_taken` for `duplicate_name`. undefined where the reason says it all. */
   readonly subcode: string | undefined;
 }
+
+/** The class of the errors that tell that the server rejected a tunnel permanently, for `instanceof`. */
+export declare const Rejected: new (reason: string, explanation: string) => Rejection;
+export type Rejected = Rejection;
+
+/**
+ * Gives a local server, or a function, a public URL. Resolves when visitors can use the URL; for a stopped tunnel, not before
+ * it is started. While the server can't be reached it keeps trying, and emits one process warning.
+ *
+ *     const tunnel = await expose({ port: 3000, subdomain: "shop" });
+ *     tunnel.events.on("request", ({ method, path, status }) => console.log(method, path, status));
+ *
+ *     await expose({ fetch: (request) => new Response(`You asked for ${request.url}`) });
+ *
+ *     await expose({ origin: "https://localhost:8443", signal: AbortSignal.timeout(60_000) });
+ *
+ * @throws Rejected when the server rejects the tunnel permanently; TypeError when an option is wrong; the signal's reason.
+ */
+export declare function expose(options: ExposeOptions): Promise<ExposedTunnel>;

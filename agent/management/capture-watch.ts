@@ -20,6 +20,7 @@ import { RejectionError } from "../rejection-error.ts";
 import { AnyErrorBody } from "../service-api.ts";
 import { openWebSocket, toWebSocketUrl } from "../websocket.ts";
 import type { ManagementApi } from "./management-api.ts";
+import { describeUnreadableMessage } from "../update-advice.ts";
 
 /** The server answers a ping without waking the object of the organization. */
 const PING_INTERVAL_MS = 15_000;
@@ -32,11 +33,6 @@ const Message = z.union([
   z.object({ type: z.literal("sync"), n: z.int() }),
   CaptureSummary,
 ]);
-
-const UNREADABLE = new RejectionError(
-  "unsupported_version",
-  "the server sent a message that this version can't read; update the agent: npm install -g underpass",
-);
 
 interface Events {
   /** Requests that end from now on are received. Emitted again after each reconnect. */
@@ -118,7 +114,10 @@ export class CaptureWatch extends EventEmitter<Events> {
     this.#isPongMissing = false;
     if (text === WATCH_PONG) return;
     const message = parseMessage(text);
-    if (!message) return this.#reject(UNREADABLE);
+    if (!message) {
+      const explanation = describeUnreadableMessage(this.#api.endpoint.server);
+      return this.#reject(new RejectionError("unsupported_version", explanation));
+    }
     if (!("type" in message)) this.emit("captures", [message]);
     else if (message.type === "requests") this.emit("captures", message.requests);
     else if (message.type === "missed") this.emit("missed", message.count);

@@ -7,6 +7,7 @@ import { UsageError } from "../options.ts";
 import { findToken, isTokenFileFromEnvironment } from "../settings.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { TOKEN_NOT_ACCEPTED } from "../service-api.ts";
+import { PROGRAM } from "../program.ts";
 
 const ACCESS_TOKEN_VARIABLE = "UNDERPASS_ACCESS_TOKEN";
 const MASTER_KEY_PREFIX = "mtk_master_";
@@ -32,7 +33,7 @@ export class ApiCredential {
       return new RejectionError(
         reason,
         readAccessToken() === undefined
-          ? `${message} Run \`underpass login\` for a token without restrictions, or set ${ACCESS_TOKEN_VARIABLE}.`
+          ? `${message} Run \`${PROGRAM} login\` for a token without restrictions, or set ${ACCESS_TOKEN_VARIABLE}.`
           : `${message} To use ${ACCESS_TOKEN_VARIABLE}, leave out --token-file.`,
       );
     }

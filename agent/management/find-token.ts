@@ -3,6 +3,7 @@ import type { Token } from "../../protocol/schemas/tokens.ts";
 import { UsageError } from "../options.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
+import { PROGRAM } from "../program.ts";
 
 /** How many characters of a nonce a table shows, and the fewest that name a token. */
 export const NONCE_SHOWN_CHARS = 12;
@@ -26,7 +27,7 @@ export async function findToken(api: ManagementApi, text: string): Promise<Token
   if (!token) {
     throw new RejectionError(
       "not_found",
-      `there is no valid token ${text}; run: underpass tokens list`,
+      `there is no valid token ${text}; run: ${PROGRAM} tokens list`,
     );
   }
   if (others.length > 0) {

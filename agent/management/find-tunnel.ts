@@ -4,6 +4,7 @@ import { formatSuggestion } from "../cli/suggestion.ts";
 import { rejectEmpty, UsageError } from "../options.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
+import { PROGRAM } from "../program.ts";
 
 /** A message names at most this many tunnels; beyond that it gives their number. */
 const NAMES_SHOWN = 8;
@@ -80,7 +81,7 @@ function notFound(text: string, known: string[]): RejectionError {
 function describeKnown(known: string[]): string {
   if (known.length === 0) return "you have none yet";
   if (known.length > NAMES_SHOWN)
-    return `to list your ${known.length} tunnels, run: underpass tunnels`;
+    return `to list your ${known.length} tunnels, run: ${PROGRAM} tunnels`;
   return `your tunnels: ${known.join(", ")}`;
 }
 

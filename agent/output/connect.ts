@@ -12,16 +12,17 @@ import {
 } from "./output.ts";
 import { formatBytes } from "./format/format-bytes.ts";
 import { formatSeconds } from "./format/format-seconds.ts";
+import { PROGRAM } from "../program.ts";
 
 const ADVICE: Advice = {
   ...GENERAL_ADVICE,
-  forbidden: "Use a token that is allowed to use this tunnel's name: underpass login",
-  not_found: "Check the tunnel's name or id: `underpass tunnels` lists them.",
+  forbidden: `Use a token that is allowed to use this tunnel's name: ${PROGRAM} login`,
+  not_found: `Check the tunnel's name or id: \`${PROGRAM} tunnels\` lists them.`,
   address_not_allowed:
     "Connect from an address of the list, or ask the tunnel's owner to add yours.",
-  wrong_protocol: "Open its URL in a browser: `underpass tunnels` lists the URLs.",
-  tunnel_deleted: "Create a new tunnel with `underpass tcp`.",
-  tunnel_expired: "Create a new tunnel with `underpass tcp`.",
+  wrong_protocol: `Open its URL in a browser: \`${PROGRAM} tunnels\` lists the URLs.`,
+  tunnel_deleted: `Create a new tunnel with \`${PROGRAM} tcp\`.`,
+  tunnel_expired: `Create a new tunnel with \`${PROGRAM} tcp\`.`,
 };
 
 export function printConnectJson(local: LocalPort, tunnel: string): Output {

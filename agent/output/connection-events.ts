@@ -9,6 +9,7 @@ import { printEvent, type EventPrinter, type Level } from "./output.ts";
 import { green, yellow } from "./format/colors.ts";
 import { formatComingExpiry } from "./format/format-relative-time.ts";
 import { escapeControls } from "../../shared/text/escape-controls.ts";
+import { PROGRAM } from "../program.ts";
 
 /** The source of events that every connection to the service has. */
 interface ConnectionEvents {
@@ -36,7 +37,7 @@ interface TunnelEvents extends ConnectionEvents {
 
 /** @param name of the tunnel; undefined when the server has not told it. */
 export function describeStop(explanation: string, name = "NAME"): string {
-  return `${explanation}; waiting until you run: underpass tunnels start ${name}`;
+  return `${explanation}; waiting until you run: ${PROGRAM} tunnels start ${name}`;
 }
 
 export function printConnectionJson(

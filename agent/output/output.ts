@@ -8,6 +8,8 @@ import {
 } from "../../shared/text/escape-controls.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import { isJournal } from "./journal.ts";
+import { formatUpdateAdvice } from "../update-advice.ts";
+import { PROGRAM } from "../program.ts";
 
 const STDOUT_FD = 1;
 
@@ -120,16 +122,17 @@ export function printRejectionLines(
  * The next step of the user after a rejection, by its subcode or, where that has no row of its own, its reason. Left out where
  * the message says it.
  */
-export type Advice = Readonly<Record<string, string>>;
+export type Advice = Readonly<Record<string, NextStep>>;
+type NextStep = string | ((rejection: Rejection) => string);
 
 /** For rejections whose advice does not depend on the command. */
 export const GENERAL_ADVICE = {
   BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
-  protocol_error:
-    "The agent and the server have no protocol version in common. Update the agent: npm install -g underpass",
-  agent_too_old: "Update the agent: npm install -g underpass",
+  protocol_error: ({ server }: Rejection) =>
+    `The agent and the server have no protocol version in common. ${formatUpdateAdvice(server)}`,
+  agent_too_old: ({ server }: Rejection) => formatUpdateAdvice(server),
   organization_not_approved: "Ask the operator of the server to approve it.",
-} satisfies Advice & Partial<Record<CloseSubcode, string>>;
+} satisfies Advice & Partial<Record<CloseSubcode, NextStep>>;
 
 const SUBCODE_ADVICE = {
   name_unavailable: "Choose another name with --subdomain or --url.",
@@ -138,28 +141,24 @@ const SUBCODE_ADVICE = {
     "To serve that tunnel again, name it with --subdomain. Otherwise choose another port with --remote-port.",
   pool_serves: "Otherwise choose another name with --subdomain or --url, or stop the other agents.",
   pool_full: "Stop another agent of the pool first.",
-  tunnel_limit: "Delete tunnels that are not needed: underpass tunnels delete NAME",
+  tunnel_limit: `Delete tunnels that are not needed: ${PROGRAM} tunnels delete NAME`,
   daily_limit: "Run the command again later, or use a tunnel that exists already.",
-  port_limit:
-    "Use a TCP tunnel that has a port already, or delete one; its port may count for another 24 hours: underpass tunnels delete NAME",
+  port_limit: `Use a TCP tunnel that has a port already, or delete one; its port may count for another 24 hours: ${PROGRAM} tunnels delete NAME`,
   port_out_of_range: "Choose another port with --remote-port, or leave it out for a free one.",
-  wrong_protocol:
-    "Choose another name with --subdomain, or delete that tunnel: underpass tunnels delete",
-  name_not_allowed:
-    "Choose such a name with --subdomain, with any letters in place of *, or get a token without restrictions: underpass login",
-  project_not_found: "Correct --project, or create the project in the dashboard: underpass open",
-} satisfies Advice & Partial<Record<CloseSubcode, string>>;
+  wrong_protocol: `Choose another name with --subdomain, or delete that tunnel: ${PROGRAM} tunnels delete`,
+  name_not_allowed: `Choose such a name with --subdomain, with any letters in place of *, or get a token without restrictions: ${PROGRAM} login`,
+  project_not_found: `Correct --project, or create the project in the dashboard: ${PROGRAM} open`,
+} satisfies Advice & Partial<Record<CloseSubcode, NextStep>>;
 
 const TUNNEL_ADVICE: Advice = {
   ...GENERAL_ADVICE,
   ...SUBCODE_ADVICE,
   domain_in_use:
     "Leave out --project, or bind the domain to this project's tunnel through the API.",
-  domain_not_found: "Add the domain in the dashboard, and verify it: underpass open",
-  domain_not_verified:
-    "Publish the domain's TXT record in the DNS, and verify it in the dashboard: underpass open",
+  domain_not_found: `Add the domain in the dashboard, and verify it: ${PROGRAM} open`,
+  domain_not_verified: `Publish the domain's TXT record in the DNS, and verify it in the dashboard: ${PROGRAM} open`,
   duplicate_name: "Choose another name with --subdomain or --url, or stop the other agent.",
-  forbidden: "Use a name that the token allows, or a token without restrictions: underpass login",
+  forbidden: `Use a name that the token allows, or a token without restrictions: ${PROGRAM} login`,
   quota_exceeded: "Stop another tunnel of this token first.",
   replaced:
     "Only one agent serves a tunnel at a time. Agents that share an HTTP tunnel need --pool.",
@@ -171,18 +170,17 @@ const TUNNEL_ADVICE: Advice = {
 };
 
 type Rejection = Pick<RejectionError, "reason" | "message"> &
-  Partial<Pick<RejectionError, "subcode" | "renewal">>;
+  Partial<Pick<RejectionError, "subcode" | "renewal" | "server">>;
 
 /** With the reason's code, which the documentation and `--json` name. */
 export function formatRejection(rejection: Rejection, advice = TUNNEL_ADVICE): string {
   return `${rejection.reason}: ${addAdvice(rejection, advice)}`;
 }
 
-export function addAdvice(
-  { reason, subcode = "", message, renewal }: Rejection,
-  advice: Advice,
-): string {
+export function addAdvice(rejection: Rejection, advice: Advice): string {
+  const { reason, subcode = "", message, renewal } = rejection;
   const topic = [subcode, reason].find((name) => Object.hasOwn(advice, name));
-  const next = renewal ?? (topic === undefined ? undefined : advice[topic]);
+  const step = topic === undefined ? undefined : advice[topic];
+  const next = renewal ?? (typeof step === "function" ? step(rejection) : step);
   return next === undefined ? message : `${message}\n${next}`;
 }

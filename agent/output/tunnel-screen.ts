@@ -22,6 +22,7 @@ import { openInBrowser } from "./browser.ts";
 import { copyToClipboard } from "./clipboard.ts";
 import { isColored } from "./format/colors.ts";
 import { nameKeys } from "../config/option-keys.ts";
+import { formatUpdateCommand } from "../update-advice.ts";
 import { formatRejection, type Output } from "./output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 
@@ -50,11 +51,12 @@ export class TunnelScreen implements Output {
     this.#server = server;
     const tunnels = new TunnelList(() => this.#screen.draw());
     this.tunnels = tunnels;
+    const describeUpdate = () => this.#describeUpdate();
     this.#state = {
       server: server.host,
       account: undefined,
-      get newVersion() {
-        return tunnels.newVersion;
+      get update() {
+        return describeUpdate();
       },
       tunnels: tunnels.views,
       get selectedTunnel() {
@@ -141,6 +143,12 @@ export class TunnelScreen implements Output {
     this.#state.server = server.host;
     this.#server = server;
     void this.#showAccount(api);
+  }
+
+  #describeUpdate(): string | undefined {
+    const { newVersion } = this.tunnels;
+    if (newVersion === undefined) return undefined;
+    return `${newVersion} is available: ${formatUpdateCommand(this.#server.origin)}`;
   }
 
   async #showAccount(api: ServiceApi): Promise<void> {

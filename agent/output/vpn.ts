@@ -26,6 +26,7 @@ import {
 import { TerminalView } from "./terminal-view.ts";
 import { bold, dim, red, yellow } from "./format/colors.ts";
 import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
+import { PROGRAM } from "../program.ts";
 
 export interface VpnOutput extends Output {
   /** Prints one line about the setup, before a session is shown. @param level default: info. Only lines have debug output. */
@@ -39,12 +40,11 @@ const REDRAW_MS = 1_000;
 
 const ADVICE: Advice = {
   ...GENERAL_ADVICE,
-  not_found: "Create the network with: underpass vpn <network> --setup --cidr 10.88.0.0/24",
-  server_not_registered:
-    "Make this machine the network's server with: underpass vpn <network> --setup",
+  not_found: `Create the network with: ${PROGRAM} vpn <network> --setup --cidr 10.88.0.0/24`,
+  server_not_registered: `Make this machine the network's server with: ${PROGRAM} vpn <network> --setup`,
   replaced: "A newer agent serves this network now.",
-  network_deleted: "Create a new network with: underpass vpn <network> --setup --cidr 10.88.0.0/24",
-  forbidden: "Use an unrestricted token of a member, admin or owner: underpass login",
+  network_deleted: `Create a new network with: ${PROGRAM} vpn <network> --setup --cidr 10.88.0.0/24`,
+  forbidden: `Use an unrestricted token of a member, admin or owner: ${PROGRAM} login`,
 };
 
 export class VpnJson implements VpnOutput {

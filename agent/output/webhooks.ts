@@ -15,11 +15,12 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
+import { PROGRAM } from "../program.ts";
 
 const DELIVERIES_SHOWN = 12;
 const ADVICE: Advice = {
   ...GENERAL_ADVICE,
-  forbidden: "Use a token without restrictions: underpass login",
+  forbidden: `Use a token without restrictions: ${PROGRAM} login`,
   not_found: "Check the receiver's name or id.",
 };
 const OUTCOME_COLORS = { delivered: green, retrying: yellow, put_aside: red } as const;

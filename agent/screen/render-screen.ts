@@ -20,8 +20,8 @@ export interface ScreenState {
   server: string;
   /** Undefined until the server has reported it. */
   account: string | undefined;
-  /** A version of the agent that is newer than this one; the server has it. */
-  newVersion: string | undefined;
+  /** Says that the server has a newer agent than this one, and how to install it. */
+  update: string | undefined;
   tunnels: TunnelView[];
   /** The tunnel that the keys are for. */
   selectedTunnel: TunnelView | undefined;
@@ -137,7 +137,7 @@ function formatHead(state: ScreenState, width: number, height: number): HeadLine
   const refused = tunnels.reduce((sum, tunnel) => sum + tunnel.refused, 0);
   const filter = requests.filter === "" ? "" : `   filter: ${requests.filter}`;
   return [
-    ...optional([formatTitle(state), []]),
+    ...optional([[{ text: "underpass", style: "bold" }], []]),
     ...required(addresses),
     ...required(formatConnectCommands(tunnels, width)),
     ...formatGates(tunnels, width),
@@ -150,19 +150,13 @@ function formatHead(state: ScreenState, width: number, height: number): HeadLine
       ? []
       : required(formatAddress("Inspector", { text: inspectorUrl, link: inspectorUrl }, width))),
     ...required(formatFileProblems(state.fileProblems, width)),
+    ...optional(state.update === undefined ? [] : formatWarning("Update", state.update, width)),
     ...required(warnings.flatMap((text) => formatWarning("Warning", text, width))),
     ...required(notices.flatMap((text) => formatWarning("Note", text, width))),
     ...required(formatField(label, [{ text: counts }, { text: filter, style: "yellow" }], width)),
     ...required(refused === 0 ? [] : formatField("Refused", [{ text: String(refused) }], width)),
     ...optional([[]]),
   ];
-}
-
-function formatTitle({ newVersion }: ScreenState): Line {
-  const title: Span = { text: "underpass", style: "bold" };
-  if (newVersion === undefined) return [title];
-  const update = `   update available: ${newVersion}, with npm install -g underpass`;
-  return [title, { text: update, style: "yellow" }];
 }
 
 /** The URL is never cut, because it is what a person came for. */

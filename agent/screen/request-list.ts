@@ -11,6 +11,7 @@ import { explainError } from "../error-message.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { ConnectionReport } from "../tcp/connection-report.ts";
 import { formatPath } from "./text.ts";
+import { PROGRAM } from "../program.ts";
 
 /** Fields of the filter that the agent does not know of a request. */
 const UNKNOWN_FIELDS: readonly CaptureFilterField[] = ["ip", "error"];
@@ -160,7 +161,7 @@ function parseScreenFilter(text: string): CaptureExpression["matches"] {
   const unknown = fields.find((field) => UNKNOWN_FIELDS.includes(field));
   if (unknown === undefined) return matches;
   throw new CaptureFilterError(
-    `${unknown}: only the server knows it; use: underpass logs --filter ${unknown}:…`,
+    `${unknown}: only the server knows it; use: ${PROGRAM} logs --filter ${unknown}:…`,
   );
 }
 

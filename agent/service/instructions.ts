@@ -1,6 +1,7 @@
 /** What a user runs on systems whose service manager the agent does not control. */
 import { SettingsError } from "../settings-error.ts";
 import type { Machine } from "./machine.ts";
+import { PROGRAM } from "../program.ts";
 
 export interface Instructions {
   install: string;
@@ -66,7 +67,7 @@ function buildLaunchdInstructions(command: string[], { environment, home }: Mach
     "",
     `Its state:  launchctl print gui/$(id -u)/${LABEL}`,
     `Its log:    tail -F ~/Library/Logs/${LABEL}.log`,
-    "To remove it, or before you install it again: underpass service uninstall",
+    `To remove it, or before you install it again: ${PROGRAM} service uninstall`,
   ];
   return {
     install: install.join("\n"),
@@ -105,7 +106,7 @@ function buildWindowsInstructions(command: string[], { environment, home }: Mach
     "",
     `Its state:  Get-ScheduledTask ${LABEL}`,
     `Its log:    Get-Content -Wait ${quotePowerShell(log)}`,
-    "To remove it, or before you install it again: underpass service uninstall",
+    `To remove it, or before you install it again: ${PROGRAM} service uninstall`,
   ];
   return {
     install: install.join("\n"),

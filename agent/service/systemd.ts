@@ -7,6 +7,7 @@ import { SettingsError } from "../settings-error.ts";
 import type { Machine } from "./machine.ts";
 import { findServiceUser, type ServiceScope, type ServiceUser } from "./service-user.ts";
 import { buildSystemdUnit } from "./systemd-unit.ts";
+import { PROGRAM } from "../program.ts";
 
 const UNIT = "underpass.service";
 const SYSTEMCTL_MAX_MS = 60_000;
@@ -50,7 +51,7 @@ export class SystemdService {
   /** @throws SettingsError when this process may not install or remove the unit. */
   rejectMissingRights(action: "install" | "uninstall"): void {
     if (this.#scope === "user" || this.#machine.uid === 0) return;
-    throw new SettingsError(`--system needs root; run: sudo underpass service ${action} --system`);
+    throw new SettingsError(`--system needs root; run: sudo ${PROGRAM} service ${action} --system`);
   }
 
   /** The user whose logins the service uses. @throws SettingsError */
@@ -163,7 +164,7 @@ export class SystemdService {
     const isRunning = await fileExists(join(this.#machine.root, "run/systemd/system"));
     const hasNoManager = /connect to (?:\S+ scope )?bus|not been booted/i.test(stderr);
     if (error.code === "ENOENT" || (hasNoManager && !isRunning)) {
-      return "systemd does not run on this machine; let its own service manager run: underpass start --all";
+      return `systemd does not run on this machine; let its own service manager run: ${PROGRAM} start --all`;
     }
     if (hasNoManager && this.#scope === "user") {
       const caller = this.#machine.environment["SUDO_USER"];

@@ -248,9 +248,10 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   #reject(code: number, { message, subcode }: ParsedCloseReason): void {
     this.#state = "closed";
     const name = findCloseName(code) ?? String(code);
-    const { renewal } = this.#options;
+    const { renewal, server } = this.#options;
+    const details = { renewal, subcode, server: server.origin };
     const explanation = message || describeClose(code);
-    this.emit("rejected", new RejectionError(name, explanation, { renewal, subcode }));
+    this.emit("rejected", new RejectionError(name, explanation, details));
   }
 }
 

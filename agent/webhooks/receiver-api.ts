@@ -10,6 +10,7 @@ import { UsageError } from "../options.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
 import { RejectionError } from "../rejection-error.ts";
+import { PROGRAM } from "../program.ts";
 
 export interface DeliveryQuery {
   after: string;
@@ -60,7 +61,7 @@ export class ReceiverApi {
       const names = all.map((receiver) => receiver.name).join(", ");
       const known =
         names === ""
-          ? "there are none yet, so create one in the dashboard: underpass open"
+          ? `there are none yet, so create one in the dashboard: ${PROGRAM} open`
           : `existing receivers: ${names}`;
       throw new RejectionError("not_found", `there is no receiver called ${name}; ${known}`);
     }

@@ -4,7 +4,12 @@ import { useMe } from "./session-state.ts";
 
 /** Whether the user has this role or a higher one in the active organization. */
 export function useHasRole(lowest: Role): boolean {
-  return ROLES.indexOf(useMe().active_org.role) >= ROLES.indexOf(lowest);
+  return includesRole(useMe().active_org.role, lowest);
+}
+
+/** Whether a role is this one or a higher one. */
+export function includesRole(role: Role, lowest: Role): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(lowest);
 }
 
 /** With its article: `an admin`, `a member`. */

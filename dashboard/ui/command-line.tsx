@@ -1,4 +1,7 @@
 /** How to do on a command line what a view does: with the agent's commands, and with requests to the API. */
+import type { Role } from "../../protocol/roles.ts";
+import { includesRole } from "../app/roles.ts";
+import { useMe } from "../app/session-state.ts";
 import { Command } from "./copy.tsx";
 import { formatAgentCommand } from "./text/agent-command.ts";
 import { quoteForShell } from "./text/shell.ts";
@@ -9,20 +12,28 @@ export interface ApiRequest {
   method?: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
   body?: unknown;
+  /** Who may send it: by default everyone may read, and members may change. */
+  lowestRole?: Role;
 }
 
 export interface CommandLineProps {
   /** Arguments of `underpass`. The server is added. */
   commands?: readonly string[];
+  /** The same, for what only members may do. */
+  changes?: readonly string[];
   requests?: readonly ApiRequest[];
 }
 
-/** Closed until the user opens it. */
-export function CommandLine({ commands = [], requests = [] }: CommandLineProps) {
+/** Closed until the user opens it. It has what the user's role may do. */
+export function CommandLine({ commands = [], changes = [], requests: all = [] }: CommandLineProps) {
+  const { role } = useMe().active_org;
+  const shown = includesRole(role, "member") ? [...commands, ...changes] : commands;
+  const requests = all.filter((request) => includesRole(role, getLowestRole(request)));
+  if (shown.length === 0 && requests.length === 0) return null;
   return (
     <details className="command-line">
       <summary>Do this on the command line</summary>
-      {commands.map((args) => (
+      {shown.map((args) => (
         <Command key={args}>{formatAgentCommand(args)}</Command>
       ))}
       {requests.map((request) => (
@@ -41,6 +52,10 @@ export function CommandLine({ commands = [], requests = [] }: CommandLineProps) 
       )}
     </details>
   );
+}
+
+function getLowestRole({ method = "GET", lowestRole }: ApiRequest): Role {
+  return lowestRole ?? (method === "GET" ? "viewer" : "member");
 }
 
 /** Without the query, which can contain any text that the user has searched for. */

@@ -1,6 +1,6 @@
 /** Menus of actions. */
 import { Menu as BaseMenu } from "@base-ui/react/menu";
-import type { ReactElement, ReactNode } from "react";
+import { useRef, type ReactElement, type ReactNode } from "react";
 import { Button } from "./button.tsx";
 
 export interface MenuProps {
@@ -10,16 +10,27 @@ export interface MenuProps {
 }
 
 export function Menu({ trigger, children }: MenuProps) {
+  const popup = useRef<HTMLDivElement>(null);
   return (
-    <BaseMenu.Root modal={false}>
+    <BaseMenu.Root
+      modal={false}
+      onOpenChangeComplete={(isOpen) => isOpen && focusChosenItem(popup.current)}
+    >
       <BaseMenu.Trigger render={trigger} />
       <BaseMenu.Portal>
         <BaseMenu.Positioner className="positioner" sideOffset={4} align="start">
-          <BaseMenu.Popup className="menu">{children}</BaseMenu.Popup>
+          <BaseMenu.Popup ref={popup} className="menu">
+            {children}
+          </BaseMenu.Popup>
         </BaseMenu.Positioner>
       </BaseMenu.Portal>
     </BaseMenu.Root>
   );
+}
+
+/** A menu that is longer than the screen opens where the choice is, and the arrow keys start there. */
+function focusChosenItem(popup: HTMLElement | null): void {
+  popup?.querySelector<HTMLElement>('[role="menuitemradio"][aria-checked="true"]')?.focus();
 }
 
 export interface ActionsMenuProps {

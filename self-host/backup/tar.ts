@@ -1,4 +1,4 @@
-/** The parts of the tar format (POSIX.1-1988 "ustar") that a backup needs: regular files with a name and a size. */
+/** The parts of the tar format (POSIX.1-1988 "ustar") that are needed here: regular files with a name and a size. */
 import { StartError } from "../errors.ts";
 
 export const TAR_BLOCK_BYTES = 512;
@@ -18,6 +18,8 @@ const FIELD = {
   prefix: [345, 155],
 } as const;
 const REGULAR_FILE = "0";
+/** Readable and writable by its owner only. */
+const PRIVATE_FILE = 0o600;
 const MAGIC = "ustar\x0000";
 /** Eleven octal digits: 8 GiB. */
 export const TAR_FILE_MAX_BYTES = 8 ** 11 - 1;
@@ -34,7 +36,7 @@ export function createPadding(size: number): Buffer {
 }
 
 /** @throws StartError when the format has no room for the path or the size. */
-export function formatTarHeader({ path, size }: TarHeader): Buffer {
+export function formatTarHeader({ path, size }: TarHeader, mode = PRIVATE_FILE): Buffer {
   const cut = path.lastIndexOf("/");
   const [prefix, name] = cut === -1 ? ["", path] : [path.slice(0, cut), path.slice(cut + 1)];
   if (name.length > FIELD.name[1] || prefix.length > FIELD.prefix[1] || size > TAR_FILE_MAX_BYTES) {
@@ -46,7 +48,7 @@ export function formatTarHeader({ path, size }: TarHeader): Buffer {
   const write = (field: keyof typeof FIELD, text: string) =>
     block.write(text, FIELD[field][0], FIELD[field][1], "latin1");
   write("name", name);
-  write("mode", "0000600\0");
+  write("mode", `${mode.toString(8).padStart(7, "0")}\0`);
   write("uid", "0000000\0");
   write("gid", "0000000\0");
   write("size", `${size.toString(8).padStart(11, "0")}\0`);

@@ -12,7 +12,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs, promisify } from "node:util";
 import * as esbuild from "esbuild";
-import { AGENT_BUNDLE, ROOT } from "./build.ts";
+import { AGENT_BUNDLE } from "./agent-package.ts";
+import { ROOT } from "./build.ts";
 
 const run = promisify(execFile);
 const PLATFORMS = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64", "win-x64"];

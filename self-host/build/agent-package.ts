@@ -1,76 +1,97 @@
 /**
- * Completes the npm package `underpass` in agent/: its bundle, the type declarations of its library, and the licenses of
- * all code in the bundle. npm runs this before `npm pack` and `npm publish`.
+ * Builds the npm package `underpass`: what agent/ contains of it, with the bundle, the type declarations of the library and the
+ * licenses of all code in the bundle in agent/dist, and the package itself as the file that every server serves at
+ * `/underpass.tgz`. npm runs this before `npm pack` and `npm publish`.
  */
-import { execFile } from "node:child_process";
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join, normalize } from "node:path";
-import { promisify } from "node:util";
-import { AGENT_DIR, buildAgent, ROOT } from "./build.ts";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { copyFile, readdir, readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { gzipSync } from "node:zlib";
+import * as esbuild from "esbuild";
+import { createPadding, formatTarHeader, TAR_END } from "../backup/tar.ts";
+import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
+import { DASHBOARD_DIR } from "./dashboard.ts";
+import { writeOutput, writeOutputs } from "./outputs.ts";
+import { loadBuiltins, withoutUnusedParts } from "./plugins.ts";
 
-const LIBRARY = "agent/expose.d.ts";
-const IMPORTED = /(?:from |import\()"([^"]+)"/g;
+const ROOT = join(import.meta.dirname, "../..");
+const SOURCE_DIR = join(ROOT, "agent");
+const BUNDLE_DIR = join(SOURCE_DIR, "dist");
+const STAMP = join(ROOT, "dist/agent-sources.json");
+export const AGENT_PACKAGE = join(DASHBOARD_DIR, "underpass.tgz");
+/** The hash of the package, which is its ETag. */
+const AGENT_PACKAGE_HASH = `${AGENT_PACKAGE}.sha256`;
+
+/** The public interface of the library, which only declares. */
+const LIBRARY = "agent/library/types.ts";
+const LICENSE = "LICENSE";
+/** What the package contains besides the bundle; paths are relative to agent/. */
+const PACKAGE_FILES = ["README.md", "package.json", "underpass.schema.json"];
+/** The programs, which npm makes executable. */
+const PROGRAMS = ["bin/launch.js"];
+
+/** Settings of the agent's bundles: with its libraries, for the oldest supported Node.js. */
+export const AGENT_BUNDLE = {
+  absWorkingDir: ROOT,
+  bundle: true,
+  platform: "node",
+  target: "node20",
+  plugins: [withoutUnusedParts, loadBuiltins],
+  minify: true,
+  // Node.js prints the whole line of an uncaught error: in a program that uses the library, that is one of these.
+  lineLimit: 120,
+  logLevel: "error",
+} satisfies esbuild.BuildOptions;
+
+/** Builds the package unless it is up to date. */
+export async function buildAgentPackageIfChanged(): Promise<void> {
+  const isBuilt = existsSync(AGENT_PACKAGE_HASH) && existsSync(join(BUNDLE_DIR, "underpass.js"));
+  if (!isBuilt || !(await isUpToDate(STAMP))) await buildAgentPackage();
+}
+
+export async function buildAgentPackage(): Promise<void> {
+  const startedAtMs = Date.now();
+  const { inputs } = await buildAgent();
+  await writePackage();
+  const bundled = Object.keys(inputs).filter((path) => !path.startsWith("builtin:"));
+  const copied = [...PACKAGE_FILES, ...PROGRAMS].map((path) => join("agent", path));
+  const others = ["package-lock.json", LICENSE, LIBRARY, "self-host/build/agent-package.ts"];
+  const paths = [...bundled, ...copied, ...others].map((path) => join(ROOT, path));
+  await writeStamp(STAMP, paths, startedAtMs);
+}
 
 /**
- * Writes the declarations of the library and of the files that they import. The compiler also emits those of all other files
- * that the library uses, whose libraries the package does not install.
- * @throws Error when a declaration imports a package, which users would have to install.
+ * Builds the agent with its libraries, so that its package has no dependencies.
+ * @returns esbuild's description of the bundle; paths are relative to `ROOT`.
  */
-async function writeDeclarations(): Promise<void> {
-  const emitted = await mkdtemp(join(tmpdir(), "underpass-types-"));
-  try {
-    await emitDeclarations(emitted);
-    const target = join(AGENT_DIR, "types");
-    await rm(target, { recursive: true, force: true });
-    const files = new Set([LIBRARY]);
-    for (const path of files) {
-      const text = await readFile(join(emitted, path), "utf8");
-      for (const [, imported = ""] of text.matchAll(IMPORTED)) {
-        if (imported.startsWith("node:")) continue;
-        if (!imported.startsWith(".")) {
-          throw new Error(`the types of the package use ${imported}, which it does not install`);
-        }
-        files.add(normalize(join(dirname(path), imported.replace(/\.ts$/, ".d.ts"))));
-      }
-      await mkdir(dirname(join(target, path)), { recursive: true });
-      await writeFile(join(target, path), text.replaceAll(/(["'])(\.[^"']+)\.ts\1/g, "$1$2.js$1"));
-    }
-  } finally {
-    await rm(emitted, { recursive: true, force: true });
-  }
+export async function buildAgent(): Promise<esbuild.Metafile> {
+  const { outputFiles, metafile } = await esbuild.build({
+    ...AGENT_BUNDLE,
+    format: "esm",
+    entryPoints: { underpass: "agent/bin/underpass.ts", expose: "agent/expose.ts" },
+    outdir: BUNDLE_DIR,
+    write: false,
+    metafile: true,
+    splitting: true,
+    chunkNames: "[name]-[hash]",
+  });
+  await writeOutputs(BUNDLE_DIR, [
+    ...outputFiles,
+    { path: join(BUNDLE_DIR, "expose.d.ts"), contents: await readFile(join(ROOT, LIBRARY)) },
+    { path: join(BUNDLE_DIR, "licenses.txt"), contents: await collectLicenses(metafile) },
+  ]);
+  await copyFile(join(ROOT, LICENSE), join(SOURCE_DIR, LICENSE));
+  return metafile;
 }
 
-async function emitDeclarations(target: string): Promise<void> {
-  const settings = join(target, "tsconfig.json");
-  await writeFile(
-    settings,
-    JSON.stringify({
-      extends: join(ROOT, "tsconfig.base.json"),
-      compilerOptions: {
-        declaration: true,
-        emitDeclarationOnly: true,
-        noEmit: false,
-        rootDir: ROOT,
-        outDir: target,
-        types: ["node"],
-        typeRoots: [join(ROOT, "node_modules/@types")],
-      },
-      files: [join(ROOT, LIBRARY.replace(".d.ts", ".ts"))],
-    }),
-  );
-  const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
-  await promisify(execFile)(process.execPath, [compiler, "-p", settings]);
-}
-
-async function writeLicenses(sources: string[]): Promise<void> {
+async function collectLicenses({ inputs }: esbuild.Metafile): Promise<Buffer> {
   const packages = new Set(
-    sources.flatMap((path) => /^node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []),
+    Object.keys(inputs).flatMap((path) => /^node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []),
   );
   const licenses = await Promise.all([...packages].sort().map(readLicense));
   const text = `The bundle contains code of these packages.\n\n${licenses.join("\n\n")}\n`;
-  await writeFile(join(AGENT_DIR, "licenses.txt"), text);
-  await copyFile(join(ROOT, "LICENSE"), join(ROOT, "agent/LICENSE"));
+  return Buffer.from(text);
 }
 
 /** @returns the license of a package, or its name for the few packages without such a file. */
@@ -83,5 +104,23 @@ async function readLicense(path: string): Promise<string> {
   return `${path.replace("node_modules/", "")} (${license})\n\n${text?.trim() ?? ""}`;
 }
 
-const { inputs } = await buildAgent();
-await Promise.all([writeDeclarations(), writeLicenses(Object.keys(inputs))]);
+/** The same content gives the same bytes. `npm pack` would need npm, and most of a second. */
+async function writePackage(): Promise<void> {
+  const bundle = (await listFiles(BUNDLE_DIR)).map((path) => relative(SOURCE_DIR, path));
+  const paths = [LICENSE, ...PACKAGE_FILES, ...PROGRAMS, ...bundle].sort();
+  const entries = await Promise.all(paths.map(formatEntry));
+  const contents = gzipSync(Buffer.concat([...entries.flat(), TAR_END]), { level: 9 });
+  const hash = createHash("sha256").update(contents).digest("hex");
+  await writeOutput({ path: AGENT_PACKAGE, contents });
+  await writeOutput({ path: AGENT_PACKAGE_HASH, contents: Buffer.from(hash) });
+}
+
+/** @param path relative to agent/. */
+async function formatEntry(path: string): Promise<Buffer[]> {
+  const content = await readFile(join(SOURCE_DIR, path));
+  const mode = PROGRAMS.includes(path) ? 0o755 : 0o644;
+  const header = formatTarHeader({ path: `package/${path}`, size: content.length }, mode);
+  return [header, content, createPadding(content.length)];
+}
+
+if (import.meta.main) await buildAgent();

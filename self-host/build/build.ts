@@ -1,21 +1,22 @@
 /**
- * Builds the bundles: the Worker (`dist/worker`, the same for workerd and Cloudflare), the agent (`agent/dist`, which the
- * npm package `underpass` contains), and the files of the dashboard (`dist/dashboard`).
+ * Builds the bundles: the Worker (`dist/worker`, the same for workerd and Cloudflare), the agent with its npm package, and the
+ * files of the dashboard (`dist/dashboard`).
  */
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
+import { buildAgentPackage, buildAgentPackageIfChanged } from "./agent-package.ts";
 import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
 import { buildDashboardIfChanged } from "./dashboard.ts";
-import { loadBuiltins, withoutUnusedParts } from "./plugins.ts";
+import { writeOutputs } from "./outputs.ts";
+import { withoutUnusedParts } from "./plugins.ts";
 import { WORKER_ENTRY_POINTS, writeWorkerModules } from "./worker-modules.ts";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const WORKER_DIR = join(ROOT, "dist/worker");
-export const AGENT_DIR = join(ROOT, "agent/dist");
 /** The modules of each entry point. */
 export const WORKER_MODULES = join(ROOT, "dist/worker-modules.json");
 const WORKER_STAMP = join(ROOT, "dist/worker-sources.json");
@@ -34,7 +35,7 @@ export interface WorkerBundle {
 }
 
 /** Builds the Worker unless its bundle is up to date. */
-export async function buildWorkerIfChanged(): Promise<void> {
+async function buildWorkerIfChanged(): Promise<void> {
   const isBuilt = existsSync(join(WORKER_DIR, "index.js")) && existsSync(WORKER_MODULES);
   if (!isBuilt || !(await isUpToDate(WORKER_STAMP))) await buildWorker();
 }
@@ -81,28 +82,20 @@ export async function buildWorker(): Promise<WorkerBundle> {
   };
 }
 
-/**
- * Builds the agent with its libraries, so that its package has no dependencies.
- * @returns esbuild's description of the bundle; paths are relative to `ROOT`.
- */
-export async function buildAgent(): Promise<esbuild.Metafile> {
-  const result = await esbuild.build({
-    ...AGENT_BUNDLE,
-    format: "esm",
-    entryPoints: { underpass: "agent/bin/underpass.ts", expose: "agent/expose.ts" },
-    outdir: AGENT_DIR,
-    write: false,
-    metafile: true,
-    splitting: true,
-    chunkNames: "[name]-[hash]",
-  });
-  await writeOutputs(AGENT_DIR, result.outputFiles);
-  return result.metafile;
+export async function build(): Promise<WorkerBundle> {
+  const [bundle] = await Promise.all([buildWorker(), buildServedFiles(buildAgentPackage)]);
+  return bundle;
 }
 
-export async function build(): Promise<WorkerBundle> {
-  const [bundle] = await Promise.all([buildWorker(), buildAgent(), buildDashboardIfChanged()]);
-  return bundle;
+/** Builds all that has changed. */
+export async function buildIfChanged(): Promise<void> {
+  await Promise.all([buildWorkerIfChanged(), buildServedFiles(buildAgentPackageIfChanged)]);
+}
+
+/** One after the other: the build of the dashboard empties the directory, in which the server serves the package too. */
+async function buildServedFiles(buildPackage: () => Promise<void>): Promise<void> {
+  await buildDashboardIfChanged();
+  await buildPackage();
 }
 
 /** `inlinePages` bundles the sources of a page in a build of its own, so this build's metafile does not list them. */
@@ -111,39 +104,6 @@ async function listWorkerInputs({ inputs }: esbuild.Metafile): Promise<string[]>
   const others = ["self-host/build/build.ts", "package-lock.json"].map((path) => join(ROOT, path));
   return [...named, ...others, ...(await listFiles(join(ROOT, "dashboard/reference")))];
 }
-
-/**
- * Makes the directory contain exactly these files, apart from its folders. Unchanged files are not touched, and changed
- * ones are replaced atomically, so that a server which starts at the same time never reads a partial module.
- */
-async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<void> {
-  await mkdir(dir, { recursive: true });
-  for (const file of files) {
-    const current = await readFile(file.path).catch(() => undefined);
-    if (current?.equals(file.contents)) continue;
-    const fresh = `${file.path}.${process.pid}.new`;
-    await writeFile(fresh, file.contents);
-    await rename(fresh, file.path);
-  }
-  const wanted = new Set(files.map((file) => basename(file.path)));
-  for (const entry of await readdir(dir, { withFileTypes: true })) {
-    const isUnwanted = entry.isFile() && !wanted.has(entry.name) && !entry.name.endsWith(".new");
-    if (isUnwanted) await rm(join(dir, entry.name), { force: true });
-  }
-}
-
-/** Settings of the agent's bundles: with its libraries, for the oldest supported Node.js. */
-export const AGENT_BUNDLE = {
-  absWorkingDir: ROOT,
-  bundle: true,
-  platform: "node",
-  target: "node20",
-  plugins: [withoutUnusedParts, loadBuiltins],
-  minify: true,
-  // Node.js prints the whole line of an uncaught error: in a program that uses the library, that is one of these.
-  lineLimit: 120,
-  logLevel: "error",
-} satisfies esbuild.BuildOptions;
 
 /** Imports an HTML page as one string, with its script and stylesheet bundled and inlined. */
 const inlinePages: esbuild.Plugin = {

@@ -1,5 +1,6 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { AGENT_PACKAGE, buildAgentPackage } from "../../self-host/build/agent-package.ts";
 import { readWorkerModules } from "../../self-host/build/worker-modules.ts";
 import { beforeAll, expect, test } from "vitest";
 import {
@@ -39,6 +40,13 @@ test("a self-hosted server's isolate for visitors contains no module of the API"
 test("the bundle is smaller than its limit", () => {
   expect(bundle.gzipBytes).toBeGreaterThan(0);
   expect(bundle.gzipBytes).toBeLessThan(WORKER_BUNDLE_MAX_BYTES);
+});
+
+test("the agent's package has the same bytes when it is built again, and its file is not touched", async () => {
+  const [content, { mtimeMs }] = [await readFile(AGENT_PACKAGE), await stat(AGENT_PACKAGE)];
+  await buildAgentPackage();
+  expect((await readFile(AGENT_PACKAGE)).equals(content)).toBe(true);
+  expect((await stat(AGENT_PACKAGE)).mtimeMs).toBe(mtimeMs);
 });
 
 test("the bundle leaves out the generators of documents that nothing uses", async () => {

@@ -16,6 +16,7 @@ import { SettingsError } from "../../settings-error.ts";
 import { ask } from "../ask.ts";
 import type { Input } from "../command.ts";
 import type { LOGIN } from "../table/login.ts";
+import { PROGRAM } from "../../program.ts";
 
 const DeviceCode = z.object({
   device_code: z.string(),
@@ -56,7 +57,7 @@ export async function run({ values, positionals }: Input<typeof LOGIN.options>):
   const path = await saveCredential(server, token, issued.label);
   printLine(`This machine can now open tunnels. Its token is in ${path}.`);
   const caFile = values["ca-file"] === undefined ? "" : ` --ca-file ${values["ca-file"]}`;
-  printLine(`Next: underpass http 3000${caFile}`);
+  printLine(`Next: ${PROGRAM} http 3000${caFile}`);
   return 0;
 }
 
@@ -95,7 +96,7 @@ async function runDeviceFlow(
       return fail(getErrorBodyMessage(failure));
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
-  return fail("the code has expired or was used already; run `underpass login` again");
+  return fail(`the code has expired or was used already; run \`${PROGRAM} login\` again`);
 }
 
 /** @returns null when no answer arrived: a proxy or the server may have ended the request while it waited. */

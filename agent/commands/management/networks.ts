@@ -8,6 +8,7 @@ import { NetworkApi } from "../../vpn/network-api.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
 import type { NETWORKS, NETWORKS_DELETE } from "../table/management/networks.ts";
+import { PROGRAM } from "../../program.ts";
 
 const COLUMNS = [
   { header: "NAME", isCutLast: true },
@@ -27,7 +28,7 @@ export async function listNetworks({
   if (values.json) networks.forEach(printJson);
   else if (networks.length === 0)
     process.stderr.write(
-      "There are no private networks. Create one with: underpass vpn office --setup --cidr 10.88.0.0/24\n",
+      `There are no private networks. Create one with: ${PROGRAM} vpn office --setup --cidr 10.88.0.0/24\n`,
     );
   else new Table(COLUMNS, getTerminalWidth()).format(networks.map(formatRow)).forEach(printLine);
   return 0;
@@ -42,7 +43,7 @@ export async function deleteNetwork({
   values,
   positionals,
 }: Input<typeof NETWORKS_DELETE.options>): Promise<number> {
-  const example = "underpass networks delete office";
+  const example = `${PROGRAM} networks delete office`;
   const api = new NetworkApi(await findServerAccess(values));
   const { signal } = new AbortController();
   const network = await api.get(getOnlyArgument(positionals, "the network", example), signal);

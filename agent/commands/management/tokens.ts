@@ -19,6 +19,7 @@ import type {
   TOKENS_ROTATE,
 } from "../table/management/tokens.ts";
 import { getErrorCode } from "../../../shared/error-message.ts";
+import { PROGRAM } from "../../program.ts";
 
 type MintValues = Input<typeof TOKENS_MINT.options>["values"];
 
@@ -40,7 +41,7 @@ export async function listTokens(input: Input<typeof TOKENS.options>): Promise<n
 
 export async function mintToken(input: Input<typeof TOKENS_MINT.options>): Promise<number> {
   const { values, positionals } = input;
-  const example = "underpass tokens mint ci --output ci.token";
+  const example = `${PROGRAM} tokens mint ci --output ci.token`;
   const name = getOnlyArgument(positionals, "the name of the token", example);
   requireNewFile(values.output, "--output");
   const api = await openManagementApi(values);
@@ -74,7 +75,7 @@ async function findNamed(
   { values, positionals }: Input<typeof TOKENS_REVOKE.options>,
   subcommand: string,
 ): Promise<{ api: ManagementApi; token: Token }> {
-  const text = getOnlyArgument(positionals, "the token", `underpass tokens ${subcommand} ci`);
+  const text = getOnlyArgument(positionals, "the token", `${PROGRAM} tokens ${subcommand} ci`);
   const api = await openManagementApi(values);
   requireAccessToken(api.credential, api.endpoint.server, `${subcommand} a token`);
   return { api, token: await findToken(api, text) };
@@ -133,7 +134,7 @@ async function writeOrPrint(
   else if (isPrinted) printLine(wireBytes);
   const advice = isPrinted
     ? "Its bytes, above in base64, are shown only once, and your terminal may keep them. Set them as UNDERPASS_TOKEN where the agent runs, or write them to a file with --output FILE."
-    : `Its bytes are in ${output}. Use it with: underpass http 3000${formatNameOption(token)} --token-file ${output}`;
+    : `Its bytes are in ${output}. Use it with: ${PROGRAM} http 3000${formatNameOption(token)} --token-file ${output}`;
   if (!json) process.stderr.write(`${escapeControls(describeToken(token))}\n${advice}\n`);
   return 0;
 }

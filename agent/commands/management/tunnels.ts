@@ -24,6 +24,7 @@ import type {
   TUNNELS_START,
   TUNNELS_STOP,
 } from "../table/management/tunnels.ts";
+import { PROGRAM } from "../../program.ts";
 
 export async function listTunnels(input: Input<typeof TUNNELS.options>): Promise<number> {
   const { values, positionals } = input;
@@ -42,20 +43,20 @@ export async function listTunnels(input: Input<typeof TUNNELS.options>): Promise
     stopped ??= rows.find((tunnel) => getTunnelState(tunnel) === "stopped");
   }
   if (stopped && !values.json) {
-    const command = `underpass tunnels start ${escapeControls(stopped.subdomain)}`;
+    const command = `${PROGRAM} tunnels start ${escapeControls(stopped.subdomain)}`;
     process.stderr.write(
       `A stopped tunnel refuses agents and visitors. Start it with: ${command}\n`,
     );
   }
   if (shown === 0 && !values.json) {
     const which = values.state === undefined ? "" : ` that are ${values.state}`;
-    process.stderr.write(`There are no tunnels${which}. Open one with: underpass http 3000\n`);
+    process.stderr.write(`There are no tunnels${which}. Open one with: ${PROGRAM} http 3000\n`);
   }
   return 0;
 }
 
 export async function showTunnel(input: Input<typeof TUNNELS_SHOW.options>): Promise<number> {
-  const name = getOnlyArgument(input.positionals, "the tunnel", "underpass tunnels show shop");
+  const name = getOnlyArgument(input.positionals, "the tunnel", `${PROGRAM} tunnels show shop`);
   const api = await openManagementApi(input.values);
   const tunnel = await findTunnel(api, name);
   const agents = tunnel.agentConnected ? await listAgents(api, tunnel) : [];
@@ -133,7 +134,7 @@ async function findNamed(
 ) {
   if (positionals.length === 0)
     throw new UsageError(
-      `the tunnel is missing; for example: underpass tunnels ${subcommand} shop`,
+      `the tunnel is missing; for example: ${PROGRAM} tunnels ${subcommand} shop`,
     );
   const api = await openManagementApi(values);
   return { api, tunnels: await findTunnels(api, positionals) };

@@ -8,6 +8,7 @@ import { getTerminalWidth } from "../format/table.ts";
 import { cutText } from "../../screen/text.ts";
 import { dim, green, red, yellow } from "../format/colors.ts";
 import { escapeControls } from "../../../shared/text/escape-controls.ts";
+import { PROGRAM } from "../../program.ts";
 
 export interface LogOutput {
   ready(): void;
@@ -43,7 +44,7 @@ export function createLogLines(namesTunnels: boolean, width = getTerminalWidth()
       printColoredLine(formatRequest(capture, namesTunnels ? tunnel : undefined, width)),
     missed: (count) => {
       const requests = count === 0 ? "some requests" : `${count} requests`;
-      printError(`${requests} are not shown; list them with: underpass logs --since 10m`);
+      printError(`${requests} are not shown; list them with: ${PROGRAM} logs --since 10m`);
     },
     disconnected: (reason) => printError(`disconnected: ${reason}; reconnecting`),
     reconnected: () => printError("reconnected"),

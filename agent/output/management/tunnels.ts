@@ -6,6 +6,7 @@ import { formatExpiry } from "../format/format-relative-time.ts";
 import { formatBytes } from "../format/format-bytes.ts";
 import { formatCount } from "../format/format-count.ts";
 import { getTerminalWidth, Table, type Column } from "../format/table.ts";
+import { PROGRAM } from "../../program.ts";
 
 /**
  * The API calls a stopped tunnel offline, as one whose agent is gone, and one that was started again active, even before an
@@ -99,7 +100,7 @@ function describeLocalServer(tunnel: Tunnel, agents: readonly TunnelAgent[]): st
 function formatState(tunnel: Tunnel): string {
   const state = getTunnelState(tunnel);
   if (state !== "stopped") return state;
-  return `stopped since ${tunnel.stoppedAt}; start it with: underpass tunnels start ${tunnel.subdomain}`;
+  return `stopped since ${tunnel.stoppedAt}; start it with: ${PROGRAM} tunnels start ${tunnel.subdomain}`;
 }
 
 function formatLastSeen({ lastSeenAt }: Tunnel): string {

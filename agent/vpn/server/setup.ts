@@ -13,6 +13,7 @@ import { AppliedPeers } from "./applied-peers.ts";
 import { checkConfig, fillPrivateKey, readPeers } from "../wireguard/config.ts";
 import { INTERFACE_NAME_MAX_CHARS } from "../wireguard/interface-name.ts";
 import { findInterface, listInterfaces, run } from "../wireguard/tools.ts";
+import { PROGRAM } from "../../program.ts";
 
 export interface SetupOptions {
   api: NetworkApi;
@@ -80,7 +81,7 @@ async function findOrCreate(options: SetupOptions): Promise<PrivateNetwork> {
   const found = await api.find(name, signal);
   if (!found) {
     if (cidr === undefined) {
-      const command = `underpass vpn ${name} --setup --cidr 10.88.0.0/24`;
+      const command = `${PROGRAM} vpn ${name} --setup --cidr 10.88.0.0/24`;
       throw new SettingsError(
         `there is no private network called ${name}; to create it, run: ${command}`,
       );

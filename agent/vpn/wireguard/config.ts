@@ -3,6 +3,7 @@ import { findCidrError } from "../../../protocol/schemas/networks.ts";
 import { isCidrIn } from "../../../shared/cidr.ts";
 import { SettingsError } from "../../settings-error.ts";
 import { parseKey } from "./keys.ts";
+import { PROGRAM } from "../../program.ts";
 
 /** @param cidr the network's address block. */
 type ValueCheck = (value: string, cidr: string) => boolean;
@@ -70,7 +71,7 @@ export function fillPrivateKey(config: string, privateKey: string): string {
   const line = /^([ \t]*PrivateKey[ \t]*=[ \t]*)\S.*$/im;
   if (!line.test(config))
     throw new SettingsError(
-      "the server's configuration has no line PrivateKey; update the agent: npm install -g underpass",
+      `the server's configuration has no line PrivateKey; update the agent, as \`${PROGRAM} doctor\` describes`,
     );
   return config.replace(line, (_, start: string) => `${start}${privateKey}`);
 }

@@ -31,7 +31,7 @@ export function Page() {
         {(list) => (list.length === 0 ? <NoDomains /> : <Domains domains={list} />)}
       </QueryContent>
       <CommandLine
-        commands={[`http 3000 --url https://${domain}`]}
+        changes={[`http 3000 --url https://${domain}`]}
         requests={[
           { label: "List the domains", path: "/domains" },
           { label: "Add one", method: "POST", path: "/domains", body: { domain } },

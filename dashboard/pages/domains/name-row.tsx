@@ -33,7 +33,7 @@ export function NameRow({ name }: { name: ReservedSubdomain }) {
           </>
         )}
       </Detail>
-      {tunnels && !tunnel && (
+      {canChange && tunnels && !tunnel && (
         <div className="reserved-name">
           <Command>{formatAgentCommand(`http 3000 --subdomain ${subdomain}`)}</Command>
         </div>

@@ -39,7 +39,7 @@ export function Page() {
         }}
       </QueryContent>
       <CommandLine
-        commands={[`http 3000 --subdomain ${subdomain}`]}
+        changes={[`http 3000 --subdomain ${subdomain}`]}
         requests={[
           { label: "List the names", path: "/reserved-subdomains" },
           {

@@ -20,6 +20,7 @@ export function Page() {
           {
             label: "Invite a person",
             method: "POST",
+            lowestRole: "admin",
             path: `${path}/invitations`,
             body: { email: "ann@example.com", role: "member" },
           },

@@ -1,9 +1,11 @@
 /** Commands of the agent for private networks. */
-import { formatAgentCommand, getAgentProgram } from "../../ui/text/agent-command.ts";
+import { getAgentProgram, getSetupCommands } from "../../ui/text/agent-command.ts";
 import { quoteForShell } from "../../ui/text/shell.ts";
 
 /** The agent stores its login for each user. The next command runs as root, so root has to log in. */
-export const LOGIN_COMMAND = `sudo ${formatAgentCommand("login")}`;
+export function getSetupCommandsOfRoot(): string[] {
+  return getSetupCommands().map((command) => `sudo ${command}`);
+}
 
 /**
  * The command that makes a machine the server of the network, and then carries the network's traffic.

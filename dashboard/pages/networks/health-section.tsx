@@ -1,12 +1,13 @@
 /** The state of a network at its relay, and what to do about each problem. */
 import type { ReactNode } from "react";
 import type { NetworkRelay, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import { useHasRole } from "../../app/roles.ts";
 import { Command } from "../../ui/copy.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";
 import { formatMs, formatPercent } from "../../ui/numbers.ts";
 import { Badge, Section } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
-import { formatServeCommand, LOGIN_COMMAND } from "./commands.ts";
+import { formatServeCommand, getSetupCommandsOfRoot } from "./commands.ts";
 import {
   findNetworkProblems,
   getNetworkHealth,
@@ -124,6 +125,7 @@ function Notice({ tone, title, children }: NoticeProps) {
 }
 
 function SetUpServer({ network }: { network: PrivateNetwork }) {
+  if (!useHasRole("member")) return <p>A member of the organization sets up its server.</p>;
   return (
     <>
       <p>
@@ -131,7 +133,9 @@ function SetUpServer({ network }: { network: PrivateNetwork }) {
         office or at home. It generates the keys there, and brings WireGuard up.
       </p>
       <div className="commands">
-        <Command>{LOGIN_COMMAND}</Command>
+        {getSetupCommandsOfRoot().map((command) => (
+          <Command key={command}>{command}</Command>
+        ))}
         <Command>{formatServeCommand(network.name)}</Command>
       </div>
       <RegisterServerButton network={network} />

@@ -65,7 +65,8 @@ function NetworkCommandLine({ network: { id, name } }: { network: PrivateNetwork
   const path = `/private-networks/${id}`;
   return (
     <CommandLine
-      commands={[`${network} devices`, `${network} add phone`, `${network} remove phone`]}
+      commands={[`${network} devices`]}
+      changes={[`${network} add phone`, `${network} remove phone`]}
       requests={[
         { label: "Show the network", path },
         { label: "List its devices", path: `${path}/devices` },

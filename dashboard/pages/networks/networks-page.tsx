@@ -12,7 +12,7 @@ import { PageFrame } from "../../ui/page.tsx";
 import { Badge } from "../../ui/section.tsx";
 import { TablePage, type Column } from "../../ui/table.tsx";
 import { RelativeTime, useNow } from "../../ui/time.tsx";
-import { formatServeCommand, LOGIN_COMMAND } from "./commands.ts";
+import { formatServeCommand, getSetupCommandsOfRoot } from "./commands.ts";
 import { getNetworkHealth, isConnected } from "./network-health.ts";
 import { NewNetworkButton } from "./new-network.tsx";
 import "./networks.css";
@@ -81,7 +81,7 @@ function NoNetworks() {
   return (
     <EmptyState
       title="Connect your first private network"
-      commands={[LOGIN_COMMAND, formatServeCommand("office", "10.88.0.0/24")]}
+      commands={[...getSetupCommandsOfRoot(), formatServeCommand("office", "10.88.0.0/24")]}
     >
       <p>
         Run these on a Linux machine with WireGuard in the office or at home. It needs no public

@@ -52,11 +52,15 @@ export function ServerSection({ network }: { network: PrivateNetwork }) {
         <Fact name="WireGuard listens on">port {port}</Fact>
         {network.relay_id !== null && <Fact name="Relay">{network.relay_id}</Fact>}
       </Facts>
-      <p className="section-end">
-        The agent on the server carries the traffic, and keeps its WireGuard peers in step with the
-        devices:
-      </p>
-      <Command>{formatServeCommand(network.name)}</Command>
+      {canChange && (
+        <>
+          <p className="section-end">
+            The agent on the server carries the traffic, and keeps its WireGuard peers in step with
+            the devices:
+          </p>
+          <Command>{formatServeCommand(network.name)}</Command>
+        </>
+      )}
     </Section>
   );
 }

@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { connectionsQuery } from "../../api/connections.ts";
+import { useHasRole } from "../../app/roles.ts";
 import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { Command, CopyButton } from "../../ui/copy.tsx";
 import { formatCount } from "../../ui/numbers.ts";
@@ -41,6 +42,7 @@ export function ConnectedSection({ tunnels }: { tunnels: readonly Tunnel[] }) {
 
 /** @param tunnel the newest one, if there is any. */
 function NoneConnected({ tunnel }: { tunnel: Tunnel | undefined }) {
+  if (!useHasRole("member")) return <p className="hint">No agent is connected.</p>;
   const serve = tunnel ? getServeArguments(tunnel) : "http 3000";
   return (
     <>

@@ -52,7 +52,7 @@ function Projects({ projects }: { projects: readonly Project[] }) {
         </Rows>
       </Section>
       <CommandLine
-        commands={[
+        changes={[
           `http 3000 --project ${slug}`,
           `tokens mint ci --project ${slug} --output ci.token`,
         ]}

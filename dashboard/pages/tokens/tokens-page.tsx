@@ -50,7 +50,8 @@ function TokensPage() {
         }
       </QueryContent>
       <CommandLine
-        commands={["tokens", "tokens mint ci --output ci.token"]}
+        commands={["tokens"]}
+        changes={["tokens mint ci --output ci.token"]}
         requests={[
           { label: "List the tokens", path: "/tokens" },
           { label: "Mint a token", method: "POST", path: "/tokens", body: { name: "ci" } },

@@ -48,7 +48,8 @@ export function SettingsTab({ tunnel }: { tunnel: Tunnel }) {
       </Section>
       {canChange && <DeleteSection tunnel={tunnel} />}
       <CommandLine
-        commands={[`tunnels show ${subdomain}`, `tunnels delete ${subdomain}`]}
+        commands={[`tunnels show ${subdomain}`]}
+        changes={[`tunnels delete ${subdomain}`]}
         requests={[{ label: "Delete the tunnel", method: "DELETE", path: `/tunnels/${id}` }]}
       />
     </>

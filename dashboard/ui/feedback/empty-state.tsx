@@ -7,9 +7,11 @@ export interface EmptyStateProps {
   /** In the order in which they are run. */
   commands?: readonly string[];
   children?: ReactNode;
+  /** Below the commands. */
+  footer?: ReactNode;
 }
 
-export function EmptyState({ title, commands, children }: EmptyStateProps) {
+export function EmptyState({ title, commands, children, footer }: EmptyStateProps) {
   return (
     <div className="empty">
       <h2>{title}</h2>
@@ -21,6 +23,7 @@ export function EmptyState({ title, commands, children }: EmptyStateProps) {
           ))}
         </div>
       )}
+      {footer}
     </div>
   );
 }

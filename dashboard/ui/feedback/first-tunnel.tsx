@@ -1,7 +1,9 @@
 /** The content of a page that needs a tunnel before it has data: the commands that open the first one. */
 import type { ReactNode } from "react";
+import { formatInstallCommand } from "../../../protocol/version.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { getAgentProgram, getSetupCommands, isServerLocal } from "../text/agent-command.ts";
+import { Command } from "../copy.tsx";
 import { EmptyState } from "./empty-state.tsx";
 
 export interface FirstTunnelProps {
@@ -23,7 +25,11 @@ export function FirstTunnel({ title, children }: FirstTunnelProps) {
   // The agent uses the server of its last login.
   const commands = [...getSetupCommands(), `${getAgentProgram()} http 3000`];
   return (
-    <EmptyState title={title ?? "Open your first tunnel"} commands={commands}>
+    <EmptyState
+      title={title ?? "Open your first tunnel"}
+      commands={commands}
+      footer={isServerLocal() && <OtherDirectories />}
+    >
       <p>
         {isServerLocal() ? (
           <>
@@ -36,5 +42,15 @@ export function FirstTunnel({ title, children }: FirstTunnelProps) {
         {children}
       </p>
     </EmptyState>
+  );
+}
+
+function OtherDirectories() {
+  return (
+    <details className="command-line">
+      <summary>In other directories</summary>
+      <p className="hint">Install the agent first. Then leave out npx:</p>
+      <Command>{formatInstallCommand(location.origin)}</Command>
+    </details>
   );
 }

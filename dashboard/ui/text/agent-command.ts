@@ -1,4 +1,5 @@
 /** Commands of the agent, to paste into a terminal. */
+import { formatInstallCommand } from "../../../protocol/version.ts";
 
 const THIS_MACHINE = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -20,5 +21,5 @@ export function formatAgentCommand(args: string): string {
 /** The commands on a machine that has no agent yet, which then can open tunnels. */
 export function getSetupCommands(): string[] {
   const login = formatAgentCommand("login");
-  return isServerLocal() ? [login] : ["npm install --global underpass", login];
+  return isServerLocal() ? [login] : [formatInstallCommand(location.origin), login];
 }

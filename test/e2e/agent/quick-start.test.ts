@@ -37,7 +37,7 @@ test("two terminals and the README give a working URL, and the next one needs no
 
   await using loggedIn = person.type(firstLogin ?? "");
   expect(await loggedIn.exit, loggedIn.output).toBe(0);
-  expect(loggedIn.output).toContain(`Next: ${http.replace("npx ", "")}`);
+  expect(loggedIn.output).toContain(`Next: ${http}`);
 
   const share = http.replace("3000", String(port));
   await using agent = person.type(share);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { findPageProblems } from "../../harness/browser/page-checks.ts";
+import { findChangingCommands, findPageProblems } from "../../harness/browser/page-checks.ts";
 import {
   answerDialog,
   chooseAction,
@@ -63,9 +63,11 @@ test("a viewer sees domains and names without buttons to change them", async () 
   await getRow(page, domain).waitFor();
   const changes = /^(Add|Remove|Reserve|Release|Choose|I have|Actions)/;
   expect(await page.getByRole("button", { name: changes }).count()).toBe(0);
+  expect(await findChangingCommands(page)).toEqual([]);
   await page.goto(`${pages.origin}/names`);
-  await getSection(page, "1 name").waitFor();
+  await getSection(page, "1 name").getByText("not in use").waitFor();
   expect(await page.getByRole("button", { name: changes }).count()).toBe(0);
+  expect(await findChangingCommands(page)).toEqual([]);
 });
 
 test("axe finds nothing on a bound domain and its dialog, which fit a narrow screen", async () => {

@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
 import type { Token } from "../../../protocol/schemas/tokens.ts";
+import { findChangingCommands } from "../../harness/browser/page-checks.ts";
 import {
   answerDialog,
   chooseAction,
@@ -180,7 +181,9 @@ test("a viewer sees tokens, who minted them, and projects, without buttons to ch
   const page = await pages.openAs(viewer.email, "/tokens");
   await getRow(page, "laptop").getByText(`by ${owner.email}`).waitFor();
   expect(await page.getByRole("button", { name: /Mint|Actions/ }).count()).toBe(0);
+  expect(await findChangingCommands(page)).toEqual([]);
   await page.goto(`${pages.origin}/projects`);
   await getRow(page, "Default").waitFor();
   expect(await page.getByRole("button", { name: /Create|Actions/ }).count()).toBe(0);
+  expect(await findChangingCommands(page)).toEqual([]);
 });

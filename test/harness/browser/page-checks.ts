@@ -32,6 +32,15 @@ export async function findUnnamed(page: Page): Promise<string[]> {
   return found === undefined ? [] : [`without a name: ${found}`];
 }
 
+const CHANGE =
+  / -X |underpass (?:login|http|tcp|tokens mint|tunnels delete|vpn .* (?:add|remove|--setup))/;
+
+/** @returns the commands on the page, also in closed details, that a viewer may not run. */
+export async function findChangingCommands(page: Page): Promise<string[]> {
+  const commands = await page.getByRole("main").locator(".command code").allTextContents();
+  return commands.filter((command) => CHANGE.test(command));
+}
+
 /**
  * Without elements that only return the focus to an open menu or dialog: they are hidden from screen readers, and have the
  * focus for no longer than that takes. An open menu is outside of the landmarks of the page.

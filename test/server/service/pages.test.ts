@@ -5,6 +5,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DASHBOARD_PATHS } from "../../../protocol/dashboard-paths.ts";
+import { AGENT_PACKAGE } from "../../../self-host/build/agent-package.ts";
 import { DASHBOARD_DIR } from "../../../self-host/build/dashboard.ts";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
 
@@ -154,10 +155,28 @@ test.each([
   expect(JSON.parse(body.toString())).toMatchObject({ error: "not_found" });
 });
 
+test("serves the npm package of the agent, which a client that has it does not download again", async () => {
+  const content = await readFile(AGENT_PACKAGE);
+  const { status, headers, body } = await open("/underpass.tgz", { "accept-encoding": "gzip, br" });
+  expect([status, body.equals(content)]).toEqual([200, true]);
+  expect(headers).toMatchObject({
+    "content-type": "application/gzip",
+    "content-length": String(content.length),
+    "cache-control": "no-cache",
+  });
+  expect(headers).not.toHaveProperty("content-encoding");
+  const again = await open("/underpass.tgz", { "if-none-match": String(headers.etag) });
+  expect([again.status, again.body.length]).toEqual([304, 0]);
+  expect(await open("/underpass.tgz", { "if-none-match": '"other"' })).toMatchObject({
+    status: 200,
+    headers: { etag: headers.etag },
+  });
+});
+
 test("the host of a tunnel never answers with files of the dashboard", async () => {
   const [name] = await readdir(join(DASHBOARD_DIR, "assets"));
   const { host } = new URL(api.server.tunnelUrl(`no-dashboard-${Date.now()}`));
-  for (const path of ["/", "/billing", `/assets/${name}`, "/index.html"]) {
+  for (const path of ["/", "/billing", `/assets/${name}`, "/index.html", "/underpass.tgz"]) {
     const { status, headers } = await open(path, BROWSER, host);
     expect(status).toBe(404);
     expect(headers["underpass-error"]).toBe("tunnel_not_found");

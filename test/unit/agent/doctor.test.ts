@@ -123,6 +123,6 @@ test("a refused protocol version is a problem, and a patch release is no differe
   expect(checkVersion({ ...api, version: `${major}.${minor}.999` }, false).status).toBe("ok");
   expect(checkVersion({ ...api, version: "99.0.0" }, true)).toMatchObject({
     status: "problem",
-    advice: "Update the agent: npm install -g underpass",
+    advice: `Update the agent: npm install --global ${route.server.origin}/underpass.tgz`,
   });
 });

@@ -1,9 +1,12 @@
 /**
- * The dashboard: one HTML page for all of its paths, and the files that it loads. The files are not in the Worker's bundle:
- * the binding `ASSETS` reads them (hosted: static assets of the platform; self-hosted: a directory).
+ * The dashboard: one HTML page for all of its paths, and the files that it loads; and the npm package of the agent. The files
+ * are not in the Worker's bundle: the binding `ASSETS` reads them (hosted: static assets of the platform; self-hosted: a
+ * directory).
  */
 import { accepts } from "hono/accepts";
+import { etag } from "hono/etag";
 import { createMiddleware } from "hono/factory";
+import { AGENT_PACKAGE_PATH } from "../../../protocol/version.ts";
 import { isDashboardPath, type DashboardPath } from "../../../protocol/dashboard-paths.ts";
 import { ApiError } from "../../errors.ts";
 import { createRouter, type ApiContext, type ApiEnv } from "../route.ts";
@@ -61,6 +64,19 @@ dashboard.get("/assets/:file", async (c) => {
 });
 
 /**
+ * The npm package of the agent, for `npm install --global https://…/underpass.tgz`. Its version is that of this server, so a
+ * client that has a copy asks whether it is still the same.
+ */
+dashboard.get(AGENT_PACKAGE_PATH, etag(), async (c) => {
+  const [hash, file] = await Promise.all([
+    fetchFile(c, `${AGENT_PACKAGE_PATH}.sha256`),
+    fetchFile(c, AGENT_PACKAGE_PATH),
+  ]);
+  const headers = { "Cache-Control": "no-cache", "Content-Type": "application/gzip" };
+  return createFileResponse(file, new Headers({ ...headers, ETag: `"${await hash.text()}"` }));
+});
+
+/**
  * Browsers name HTML first, and so does Java's HttpURLConnection: a request with a credential is one of a program. Requests of
  * scripts in a page are not navigations either.
  */
@@ -100,13 +116,21 @@ async function readFile(c: ApiContext, path: string, status = 200): Promise<Resp
   if (contentType === undefined) throw fileNotFound();
   const encoding = chooseEncoding(c);
   const suffix = encoding === "identity" ? "" : SUFFIXES[encoding];
-  const file = await c.env.ASSETS.fetch(new URL(path + suffix, "https://assets.invalid"));
-  if (file.status !== 200) {
-    await file.body?.cancel();
-    throw fileNotFound();
-  }
+  const file = await fetchFile(c, path + suffix);
   const headers = new Headers({ "Content-Type": contentType, Vary: "Accept-Encoding" });
   if (encoding !== "identity") headers.set("Content-Encoding", encoding);
+  return createFileResponse(file, headers, status);
+}
+
+/** @throws ApiError `not_found` */
+async function fetchFile(c: ApiContext, path: string): Promise<Response> {
+  const file = await c.env.ASSETS.fetch(new URL(path, "https://assets.invalid"));
+  if (file.status === 200) return file;
+  await file.body?.cancel();
+  throw fileNotFound();
+}
+
+function createFileResponse(file: Response, headers: Headers, status = 200): Response {
   const length = file.headers.get("content-length");
   if (length !== null) headers.set("Content-Length", length);
   return new Response(file.body, { status, headers, encodeBody: "manual" });

@@ -1,16 +1,18 @@
 /** The custom domains that lead to a tunnel. */
 import { Link } from "@tanstack/react-router";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { useHasRole } from "../../../app/roles.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Row, Rows, Section } from "../../../ui/section.tsx";
 
 export function CustomDomainsSection({ tunnel: { customDomains } }: { tunnel: Tunnel }) {
+  const canChange = useHasRole("member");
   return (
     <Section
       title="Custom domains"
       actions={
         <Link to="/domains" className="button">
-          Manage domains
+          {canChange ? "Manage domains" : "All domains"}
         </Link>
       }
     >

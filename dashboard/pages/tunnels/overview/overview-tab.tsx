@@ -3,7 +3,8 @@ import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { findLocalPort } from "../../../../protocol/local-server.ts";
 import { getTunnelState } from "../../../api/tunnels.ts";
 import { CommandLine } from "../../../ui/command-line.tsx";
-import { formatAgentCommand } from "../../../ui/text/agent-command.ts";
+import { useHasRole } from "../../../app/roles.ts";
+import { formatAgentCommand, getSetupCommands } from "../../../ui/text/agent-command.ts";
 import { Command } from "../../../ui/copy.tsx";
 import { Fact, Facts } from "../../../ui/facts.tsx";
 import { formatBytes, formatCount } from "../../../ui/numbers.ts";
@@ -20,14 +21,18 @@ import { CustomDomainsSection } from "./custom-domains-section.tsx";
 export function OverviewTab({ tunnel }: { tunnel: Tunnel }) {
   const state = getTunnelState(tunnel);
   const [address] = useLocalServers(tunnel);
+  const canConnect = useHasRole("member");
   return (
     <>
       <StateSection tunnel={tunnel} />
-      {(state === "inactive" || state === "offline") && <ConnectSection tunnel={tunnel} />}
+      {canConnect && (state === "inactive" || state === "offline") && (
+        <ConnectSection tunnel={tunnel} />
+      )}
       <AgentsSection tunnel={tunnel} />
       {tunnel.protocol !== "tcp" && <CustomDomainsSection tunnel={tunnel} />}
       <CommandLine
-        commands={[getServeArguments(tunnel, address), `tunnels show ${tunnel.subdomain}`]}
+        commands={[`tunnels show ${tunnel.subdomain}`]}
+        changes={[getServeArguments(tunnel, address)]}
         requests={[
           { label: "All tunnels", path: "/tunnels" },
           { label: "All connected agents", path: "/connections" },
@@ -84,6 +89,15 @@ function ConnectSection({ tunnel }: { tunnel: Tunnel }) {
     <Section title="Connect an agent">
       <p>Run this on the machine with the local server. The page shows the connection at once.</p>
       <Command>{formatAgentCommand(getServeArguments(tunnel))}</Command>
+      <details className="command-line">
+        <summary>On a machine that has not logged in yet</summary>
+        <p className="hint">Run this before:</p>
+        <div className="commands">
+          {getSetupCommands().map((command) => (
+            <Command key={command}>{command}</Command>
+          ))}
+        </div>
+      </details>
     </Section>
   );
 }

@@ -24,7 +24,7 @@ export function PolicyTab({ tunnel }: PolicyTabProps) {
         {(saved) => <PolicyEditor tunnel={tunnel} saved={saved} />}
       </QueryContent>
       <CommandLine
-        commands={[`${getServeArguments(tunnel, address)} --policy-file policy.yml`]}
+        changes={[`${getServeArguments(tunnel, address)} --policy-file policy.yml`]}
         requests={[
           { label: "Test a policy", method: "POST", path: `${path}/dry-run`, body },
           { label: "Set the policy", method: "PUT", path, body },

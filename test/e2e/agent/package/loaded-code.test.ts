@@ -1,7 +1,8 @@
 /** How much code the agent loads. Its start time and its memory follow from that. */
 import { beforeAll, expect, test } from "vitest";
 import type { Metafile } from "esbuild";
-import { buildAgent, findEagerCode } from "../../../../self-host/build/build.ts";
+import { buildAgent } from "../../../../self-host/build/agent-package.ts";
+import { findEagerCode } from "../../../../self-host/build/build.ts";
 import { mintToken, startApi } from "../../../harness/server/api.ts";
 import { runAgent, runToEnd } from "../../../harness/tunnel/agent.ts";
 

@@ -1,4 +1,4 @@
-/** The npm package `underpass`, as `npm install` leaves it in an empty directory. */
+/** The npm package `underpass` that every server serves, as `npm install` leaves it in an empty directory. */
 import { execFile } from "node:child_process";
 import { lstat, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import type { Socket } from "node:net";
@@ -6,7 +6,8 @@ import { join, relative, sep } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SERVICE_VERSION } from "../../../../protocol/version.ts";
-import { buildAgent, ROOT } from "../../../../self-host/build/build.ts";
+import { buildAgent } from "../../../../self-host/build/agent-package.ts";
+import { ROOT } from "../../../../self-host/build/build.ts";
 import {
   openSocket,
   startEcho,
@@ -16,7 +17,11 @@ import {
 import { readAll } from "../../../harness/relay/tcp/tunnel-port.ts";
 import { getUserPath } from "../../../harness/terminal.ts";
 import { runAgent, type RunningAgent } from "../../../harness/tunnel/agent.ts";
-import { installAgent, type InstalledAgent } from "../../../harness/agent/installed-agent.ts";
+import {
+  installAgent,
+  packAgent,
+  type InstalledAgent,
+} from "../../../harness/agent/installed-agent.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../../harness/tunnel/origin.ts";
 import { exchange } from "../../../harness/tunnel/raw-http.ts";
 
@@ -34,11 +39,11 @@ let agent: InstalledAgent;
 let installed: { token: Buffer; command: string[]; env: { PATH: string } };
 
 beforeAll(async () => {
-  [stack, origin, agent] = await Promise.all([
+  [stack, origin] = await Promise.all([
     startTcpStack({ address: "127.0.0.1", ports: 10 }),
     startRawOrigin(() => OK),
-    installAgent(),
   ]);
+  agent = await installAgent(stack.api.server.url);
   const command = [join(agent.project, "node_modules/.bin/underpass")];
   installed = { token: stack.token, command, env: { PATH: getUserPath() } };
 });
@@ -78,13 +83,23 @@ test("takes up at most 8 MB with at most 15 dependencies", async () => {
   const files = await listInstalledFiles();
   const sizes = await Promise.all(files.map(async (path) => (await lstat(path)).size));
   const bytes = sizes.reduce((sum, size) => sum + size, 0);
-  console.log(`installed: ${Math.ceil(bytes / 1024)} KiB, packed: ${agent.tarballBytes >> 10} KiB`);
   expect(bytes).toBeLessThanOrEqual(INSTALLED_MAX_BYTES);
   const packages = (await readdir(join(agent.project, "node_modules"))).filter(
     (name) => !name.startsWith("."),
   );
   expect(packages).toContain("underpass");
   expect(packages.length - 1).toBeLessThanOrEqual(DEPENDENCIES_MAX);
+});
+
+test("has the same files as the package that `npm pack` makes for a registry", async () => {
+  const root = join(agent.project, "node_modules/underpass");
+  await using packed = await packAgent();
+  const files = (await listInstalledFiles()).map((path) => relative(root, path)).sort();
+  expect(packed.files).toEqual(files);
+  for (const path of files) {
+    const [installed, published] = [root, packed.dir].map((dir) => readFile(join(dir, path)));
+    expect([path, (await installed!).equals(await published!)]).toEqual([path, true]);
+  }
 });
 
 test("contains no code of the server, and the licenses of the code of others", async () => {

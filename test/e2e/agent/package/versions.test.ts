@@ -137,7 +137,9 @@ async function runWith(server: string, args: string[], command: string[]) {
 const HTTP = ["http", "3000", "--inspect", "off"];
 const TCP = ["tcp", "3000"];
 const CONNECT = ["connect", "database", "--listen", "127.0.0.1:0"];
-const UPGRADE = "\nUpdate the agent: npm install -g underpass";
+/** Every server has the agent of its own version. */
+const getUpdate = ({ url }: { url: string }) =>
+  `\nUpdate the agent: npm install --global ${url}/underpass.tgz`;
 
 describe("a server that refuses the agent's version ends the command with 1 and a sentence:", () => {
   const TOO_OLD = "the agent is too old: this server requires underpass.v2; upgrade the agent";
@@ -160,7 +162,7 @@ describe("a server that refuses the agent's version ends the command with 1 and 
     await using older = await refuse(TOO_NEW);
     const ends = [newer, older].map(({ url }) => runWith(url, args, AGENT_COMMAND));
     expect(await Promise.all(ends)).toEqual([
-      [1, `underpass: unsupported_version: ${TOO_OLD}${UPGRADE}`],
+      [1, `underpass: unsupported_version: ${TOO_OLD}${getUpdate(newer)}`],
       [1, `underpass: unsupported_version: ${TOO_NEW}`],
     ]);
   });
@@ -192,7 +194,7 @@ describe("a server whose welcome has another version ends the command with 1 and
     expect(await Promise.all(ends)).toEqual([
       [
         1,
-        `underpass: unsupported_version: the agent is too old for this server, which ${speaks(2)} agent${UPGRADE}`,
+        `underpass: unsupported_version: the agent is too old for this server, which ${speaks(2)} agent${getUpdate(newer)}`,
       ],
       [
         1,

@@ -14,6 +14,8 @@ test("a new organization sees its first tunnel and its requests without a reload
   expect(commands).toEqual([
     `npx underpass login --server ${pages.origin}`,
     "npx underpass http 3000",
+    // In the closed details for other directories.
+    `npm install --global ${pages.origin}/underpass.tgz`,
   ]);
   const steps = getSection(page, "First steps");
   await steps.getByText("0 of 4 done").waitFor();

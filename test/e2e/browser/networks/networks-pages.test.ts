@@ -12,7 +12,7 @@ import {
   registerServer,
 } from "../../../harness/server/private-networks.ts";
 import { RelayLink } from "../../../harness/server/relay-link.ts";
-import { findPageProblems } from "../../../harness/browser/page-checks.ts";
+import { findChangingCommands, findPageProblems } from "../../../harness/browser/page-checks.ts";
 import {
   answerDialog,
   chooseAction,
@@ -218,6 +218,7 @@ test("viewers see the state, and no buttons that the API would refuse", async ()
   await getSection(page, "Devices").getByText("kiosk").waitFor();
   const buttons = await page.getByRole("main").getByRole("button").allTextContents();
   expect(buttons.filter((text) => text !== "Copy")).toEqual(["⋯", "Show configuration"]);
+  expect(await findChangingCommands(page)).toEqual([]);
   await clickButton(page, "Actions for kiosk");
   await page.getByRole("menuitem", { name: "Show the configuration…" }).waitFor();
   expect(await page.getByRole("menuitem").count()).toBe(1);

@@ -73,6 +73,7 @@ test.each([
   [375, "/networks", 128],
   [375, "/receivers", 128],
   [375, "/networks/:id", 96],
+  [320, "/networks/:id", 80],
 ] as const)(
   "on a screen of %d pixels the table of %s fits, and what its rows are about is readable",
   async (width, path, nameMin) => {

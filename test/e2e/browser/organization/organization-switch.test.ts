@@ -35,6 +35,31 @@ test("organizations are sorted by name, and typing the beginning of one moves to
   await page.getByRole("menuitemradio", { name: "Tidal" }).and(page.locator(":focus")).waitFor();
 });
 
+test("a menu of more organizations than the screen has room for opens at the active one, with the mouse and with a key", async () => {
+  const owner = await pages.api.owner();
+  for (let count = 0; count < 9; count += 1) await owner.post("/orgs", { name: `Branch ${count}` });
+  const page = await pages.openAs(owner.email);
+  await page.setViewportSize({ width: 320, height: 360 });
+  const trigger = page.getByRole("banner").getByRole("button", { name: /^person/ });
+  const active = page.getByRole("menuitemradio", { checked: true });
+  for (const open of [() => trigger.click(), () => trigger.press("Enter")]) {
+    await open();
+    await active.and(page.locator(":focus")).waitFor();
+    expect(await isInMenu(page)).toBe(true);
+    await page.keyboard.press("Escape");
+    await active.waitFor({ state: "detached" });
+  }
+});
+
+/** Whether the focused item is in the visible part of its menu. */
+function isInMenu(page: Page): Promise<boolean> {
+  return page.evaluate<boolean>(`(() => {
+    const item = document.activeElement.getBoundingClientRect();
+    const menu = document.activeElement.closest(".menu").getBoundingClientRect();
+    return item.top >= menu.top && item.bottom <= menu.bottom;
+  })()`);
+}
+
 test("a late response of the organization before is never shown in the next one", async () => {
   const owner = await pages.api.owner();
   const name = await createOtherOrganization(owner);

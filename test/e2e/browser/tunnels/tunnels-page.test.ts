@@ -11,6 +11,7 @@ import { mintToken, startApi, waitUntil, type Person } from "../../../harness/se
 import {
   NARROW,
   findAccessibilityProblems,
+  findChangingCommands,
   findPageProblems,
   findUnnamed,
 } from "../../../harness/browser/page-checks.ts";
@@ -343,15 +344,16 @@ test("a tunnel is shown as stopped when the server has confirmed it, and not bef
   expect((await findTunnel(id)).stoppedAt).not.toBeNull();
 });
 
-test("a viewer sees every tab without buttons that change something", async () => {
+test("a viewer sees every tab without buttons and commands that change something", async () => {
   const { id } = await create();
   const viewer = await pages.api.colleague(owner, "viewer");
   const page = await openTab(id, "access", viewer);
-  for (const tab of ["Access", "Maintenance", "Capture", "Settings"]) {
+  for (const tab of ["Access", "Maintenance", "Capture", "Settings", "Overview"]) {
     await page.getByRole("tab", { name: tab }).click();
     await waitForContent(page);
     const buttons = await page.getByRole("tabpanel").getByRole("button").allTextContents();
     expect([tab, buttons.filter((text) => text !== "Copy")]).toEqual([tab, []]);
+    expect([tab, await findChangingCommands(page)]).toEqual([tab, []]);
   }
 });
 

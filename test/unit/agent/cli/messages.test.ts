@@ -38,9 +38,9 @@ const texts = collectTexts(files).filter(({ text }) => text !== COMPARED_TEXT);
 
 const isDoctors = ({ callee }: SourceMessage) => callee === "problem" || callee === "warning";
 
-/** A command that ends a message is to be copied, so that no period follows: `run: underpass login`. */
+/** A command that ends a message is to be copied, so that no period follows: `run: ${PROGRAM} login`. */
 const COMMAND =
-  /(?:: |`)(?:underpass|npm|loginctl|systemctl|wg|wg-quick|sudo|ulimit|chmod|sysctl) /;
+  /(?:: |`)(?:…|underpass|npm|loginctl|systemctl|wg|wg-quick|sudo|ulimit|chmod|sysctl) /;
 
 /** These follow `underpass: `, or a time or a name. */
 function findFragmentProblem(text: string): string | null {

@@ -175,7 +175,7 @@ test.each([
   ["listen 3000", "unknown command: listen; did you mean webhooks?"],
   ["local 3000 --to bore.pub", "unknown command: local; did you mean http?"],
   ["access tcp", "unknown command: access; did you mean connect?"],
-  ["update", "unknown command: update; run: npm install -g underpass"],
+  ["update", "unknown command: update; run: npm install --global https://SERVER/underpass.tgz"],
   [
     "--port 3000",
     "unknown command: --port; a command comes first, for example: underpass http 3000",

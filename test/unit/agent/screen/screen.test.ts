@@ -30,7 +30,7 @@ const tunnel = (changes: Partial<TunnelView> = {}): TunnelView => ({
 const state = (changes: Partial<ScreenState> = {}): ScreenState => ({
   server: "example",
   account: "Acme, pro plan, token laptop",
-  newVersion: undefined,
+  update: undefined,
   tunnels: [tunnel()],
   selectedTunnel: undefined,
   fileProblems: [],
@@ -57,9 +57,17 @@ describe("the screen", () => {
     expect(rows).toContain("Account     Acme, pro plan, token laptop");
     expect(rows).toContain("Inspector   http://127.0.0.1:4040");
     expect(rows.at(-1)).toContain("o inspector");
-    expect(render(state({ newVersion: "9.1.0" }))[0]).toBe(
-      "underpass   update available: 9.1.0, with npm install -g underpass",
-    );
+  });
+
+  test("shows the whole command of an update, wrapped where the screen is narrow", () => {
+    const update =
+      "9.1.0 is available: npm install --global https://tunnels.example.com/underpass.tgz";
+    const rows = render(state({ update }));
+    const at = rows.findIndex((row) => row.startsWith("Update"));
+    expect(rows.slice(at, at + 2).map((row) => row.slice(12))).toEqual([
+      "9.1.0 is available: npm install --global",
+      "https://tunnels.example.com/underpass.tgz",
+    ]);
   });
 
   test("measures jitter as the mean difference of heartbeats in turn, once there are three", () => {

@@ -27,5 +27,7 @@ test.each([
   ["yarn dlx", "/tmp/xfs-0a1b/dlx-4711/node_modules/underpass/bin/launch.js"],
 ])("a service can't use the cache of %s", (_, path) => {
   process.argv = [program, path];
-  expect(() => getServiceCommand("/srv/underpass.yml")).toThrow("npm install -g underpass");
+  expect(() => getServiceCommand("/srv/underpass.yml")).toThrow(
+    "npm install --global https://SERVER/underpass.tgz",
+  );
 });

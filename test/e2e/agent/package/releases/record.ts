@@ -11,7 +11,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brotliCompressSync, constants } from "node:zlib";
 import * as esbuild from "esbuild";
-import { AGENT_BUNDLE, ROOT } from "../../../../../self-host/build/build.ts";
+import { AGENT_BUNDLE } from "../../../../../self-host/build/agent-package.ts";
+import { ROOT } from "../../../../../self-host/build/build.ts";
 
 const [, , commit] = process.argv;
 if (!commit)

@@ -1,0 +1,16 @@
+/** What to do when the server is newer than this agent. */
+import { formatInstallCommand } from "../protocol/version.ts";
+
+/** @param server its origin; undefined when the message does not know it. */
+export function formatUpdateAdvice(server?: string): string {
+  return `Update the agent: ${formatUpdateCommand(server)}`;
+}
+
+/** The same, without the words. */
+export function formatUpdateCommand(server = "https://SERVER"): string {
+  return formatInstallCommand(server);
+}
+
+export function describeUnreadableMessage(server: URL): string {
+  return `the server sent a message that this version can't read; update the agent: ${formatUpdateCommand(server.origin)}`;
+}
