@@ -18,7 +18,7 @@ import { UnknownPositionError } from "../store/page.ts";
 import { unauthorized } from "./guard.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { LimitedLog } from "../../shared/log.ts";
-import { noRoute, type ApiContext, type ApiEnv } from "./route.ts";
+import { invalidField, noRoute, type ApiContext, type ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
 import {
   dashboard,
@@ -153,7 +153,7 @@ function toApiError(thrown: Error): ApiError {
   }
   // The framework itself refuses a body that is not JSON.
   if (thrown instanceof HTTPException && thrown.status === 400) {
-    return new ApiError("invalid_request", "The request body is not valid JSON.");
+    return invalidField("", "is not valid JSON");
   }
   if (thrown instanceof HTTPException && thrown.status === 415) {
     return new ApiError(
