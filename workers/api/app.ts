@@ -3,7 +3,7 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { matchedRoutes } from "hono/route";
 import { getAddressGroup } from "../../shared/address-group.ts";
-import { getClientAddress } from "../../shared/client-address.ts";
+import { getAddressTrust, getClientAddress } from "../../shared/client-address.ts";
 import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import { RECONNECT_MAX_MS } from "../../protocol/limits.ts";
 import { createDatabase } from "../jobs/outbox.ts";
@@ -49,8 +49,7 @@ api.use(async (c, next) => {
 api.use(async (c, next) => {
   const config = getConfig(c.env);
   c.set("config", config);
-  const trust = { onCloudflare: config.HOSTED, trustProxy: config.TRUST_PROXY };
-  const address = getClientAddress(c.req.raw, trust);
+  const address = getClientAddress(c.req.raw, getAddressTrust(c.env));
   c.set("address", address);
   c.set("db", createDatabase(c.env, getAddressGroup(address)));
   await next();
