@@ -1,13 +1,12 @@
 /** The bindings of Durable Objects: a part of the bindings of the Worker (`workers/env.ts`). */
 import type { AccessBindings } from "../access/authenticators/authenticators.ts";
+import type { AddressSettings } from "../shared/client-address.ts";
 import type { OrganizationRpc, RelayRpc, InternalApi, TunnelRpc } from "./rpc.ts";
 
-export interface ObjectBindings extends AccessBindings {
+export interface ObjectBindings extends AccessBindings, AddressSettings {
   INTERNAL_API: InternalApi;
   TUNNEL: DurableObjectNamespace<TunnelRpc>;
   ORGANIZATION: DurableObjectNamespace<OrganizationRpc>;
   RELAY: DurableObjectNamespace<RelayRpc>;
-  HOSTED?: string;
-  TRUST_PROXY?: string;
   TRACE_REQUESTS?: string;
 }

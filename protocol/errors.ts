@@ -51,6 +51,11 @@ export const STATUS_BY_CODE = {
 export type ErrorCode = keyof typeof STATUS_BY_CODE;
 export const ERROR_CODES = Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]];
 
+/** The `fields` of an error that names none: clients rely on the list of an `invalid_request`. */
+export function getDefaultFields(code: ErrorCode): [] | undefined {
+  return code === "invalid_request" ? [] : undefined;
+}
+
 export function isErrorCode(value: string): value is ErrorCode {
   return Object.hasOwn(STATUS_BY_CODE, value);
 }

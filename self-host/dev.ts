@@ -26,6 +26,7 @@ async function main(): Promise<number> {
   const bindings = {
     ...buildWorkerBindings(settings, backend, settings.publicPort ?? port),
     GATEWAY_URL: `http://${backend.gateway.address}`,
+    WRANGLER_DEV: "true",
   };
   // In a file, because every user of the machine can read the arguments of a process.
   const varsPath = join(backend.dataDir.runDir, "dev.vars");

@@ -13,15 +13,28 @@ export const CF_BLOB_HEADER = "underpass-connection";
 
 /** Which source of the address may be trusted. */
 export interface AddressTrust {
-  /** On Cloudflare, which sets `cf-connecting-ip` itself and overwrites a visitor's. */
+  /**
+   * On Cloudflare, which sets `cf-connecting-ip` itself and overwrites a visitor's. `wrangler dev` sets it too, unless the
+   * visitor has sent it.
+   */
   onCloudflare: boolean;
   /** Self-hosted behind a proxy: the last entry of `X-Forwarded-For` is the one that the proxy added. */
   trustProxy: boolean;
 }
 
+export interface AddressSettings {
+  HOSTED?: string;
+  /** `npm run dev` sets it. */
+  WRANGLER_DEV?: string;
+  TRUST_PROXY?: string;
+}
+
 /** @param settings as they are bound to the Worker. */
-export function getAddressTrust(settings: { HOSTED?: string; TRUST_PROXY?: string }): AddressTrust {
-  return { onCloudflare: settings.HOSTED === "true", trustProxy: settings.TRUST_PROXY === "true" };
+export function getAddressTrust(settings: AddressSettings): AddressTrust {
+  return {
+    onCloudflare: settings.HOSTED === "true" || settings.WRANGLER_DEV === "true",
+    trustProxy: settings.TRUST_PROXY === "true",
+  };
 }
 
 /** The parts of a request that can hold the address. */

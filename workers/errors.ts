@@ -1,5 +1,10 @@
 /** The errors that the API throws deliberately, and how errors are formatted for responses and logs. */
-import { ERROR_HEADER, STATUS_BY_CODE, type ErrorCode } from "../protocol/errors.ts";
+import {
+  ERROR_HEADER,
+  getDefaultFields,
+  STATUS_BY_CODE,
+  type ErrorCode,
+} from "../protocol/errors.ts";
 import type { ErrorBody } from "../protocol/schemas/error-body.ts";
 import { describeOutage } from "./database-outage.ts";
 
@@ -26,7 +31,7 @@ export class ApiError extends Error {
 
 /** The only place where an error becomes a response. */
 export function errorResponse({ code, message, details }: ApiError): Response {
-  const { fields, retryAfterSeconds } = details;
+  const { fields = getDefaultFields(code), retryAfterSeconds } = details;
   const body: ErrorBody = { error: code, message };
   if (fields) body.fields = fields;
   if (retryAfterSeconds !== undefined) body.retry_after_seconds = retryAfterSeconds;

@@ -3,8 +3,7 @@ import { canShowScreen } from "../screen/terminal.ts";
 import { findConfigFile, readConfigFile } from "../config/config-file.ts";
 import { parseConfig, type TunnelEntry } from "../config/parse-config.ts";
 import { buildJsonSchema } from "../config/schema.ts";
-import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
-import { startInspectServer } from "../inspect/start-inspect-server.ts";
+import { GroupInspectors } from "../start/group-inspectors.ts";
 import { rejectExtraArguments, UsageError, type OptionValues } from "../options.ts";
 import { printIndentedJson } from "../output/output.ts";
 import {
@@ -39,13 +38,8 @@ export async function run({ values, positionals }: Input<typeof START.options>):
     positionals.length === 0 || positionals.includes(name);
   const group = new TunnelGroup();
   const output = createOutput(group, values, first);
-  const inspected = new InspectedTunnels();
-  group.on("opened", ({ name, ...named }) => {
-    if (named.protocol === "http") inspected.addHttp(named.tunnel, name);
-    else inspected.addTcp(named.tunnel, named.target.text, name);
-  });
-  group.on("closed", (name) => inspected.remove(name));
-  const stopInspector = await startInspectServer(group, inspected, values.inspect);
+  const inspectors = new GroupInspectors(group);
+  await inspectors.start(values.inspect);
   if (group.inspectUrl !== undefined) output.inspecting(group.inspectUrl);
   const apply = (config: GroupConfig): Promise<GroupChanges> =>
     group.apply({ ...config, entries: config.entries.filter(isSelected) });
@@ -72,7 +66,7 @@ export async function run({ values, positionals }: Input<typeof START.options>):
     return await runUntilStopped(stoppable, output);
   } finally {
     reloader.end();
-    stopInspector();
+    inspectors.stop();
   }
 }
 

@@ -6,15 +6,21 @@ import { formatSuggestion } from "../cli/suggestion.ts";
 import { parseHttpTunnel, type HttpTunnelDefinition } from "../commands/http.ts";
 import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
 import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
+import type { ListenAddress } from "../connect/listen-address.ts";
 import { parseTcpTunnel, type TcpTunnelDefinition } from "../commands/tcp.ts";
 import { parseValue, UsageError, type OptionSpec, type OptionSpecs } from "../options.ts";
 import { toKey } from "./option-keys.ts";
-import { ConfigFields, TUNNEL_FIELDS } from "./schema.ts";
+import { ConfigFields, FILE_OPTIONS, TUNNEL_FIELDS } from "./schema.ts";
 import { explainError } from "../error-message.ts";
 import { formatProblems, YamlSource, type Path, type Problem } from "./yaml-source.ts";
 
 /** One tunnel of the file. Two entries with the same name and fields describe the same tunnel. */
-export type TunnelEntry = { name: string; fields: Fields } & (
+export type TunnelEntry = {
+  name: string;
+  fields: Fields;
+  /** Undefined: the inspector of all tunnels shows this one. */
+  inspect: ListenAddress | "off" | undefined;
+} & (
   | { protocol: "http"; definition: HttpTunnelDefinition }
   | { protocol: "tcp"; definition: TcpTunnelDefinition }
 );
@@ -82,10 +88,14 @@ async function parseTunnel(
   const isTcp = fields["protocol"] === "tcp";
   const specs = isTcp ? TCP_TUNNEL_OPTIONS : HTTP_TUNNEL_OPTIONS;
   const { values, errors } = await parseValues(specs, fields, directory);
+  const own = await parseValues(FILE_OPTIONS, fields, directory);
+  errors.push(...own.errors);
+  const { inspect } = own.values as { inspect: TunnelEntry["inspect"] };
+  const common = { name, fields, inspect };
   try {
     const entry: TunnelEntry = isTcp
-      ? { name, fields, protocol: "tcp", definition: parseTcpTunnel(local, values, directory) }
-      : { name, fields, protocol: "http", definition: parseHttpTunnel(local, values, directory) };
+      ? { ...common, protocol: "tcp", definition: parseTcpTunnel(local, values, directory) }
+      : { ...common, protocol: "http", definition: parseHttpTunnel(local, values, directory) };
     return errors.length === 0 ? entry : { errors };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

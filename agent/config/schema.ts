@@ -6,7 +6,8 @@ import { z } from "zod";
 import { API_OPTIONS } from "../commands/command.ts";
 import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
 import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
-import type { OptionSpec } from "../options.ts";
+import { INSPECT_OPTION } from "../inspect/inspect-address.ts";
+import type { OptionSpec, OptionSpecs } from "../options.ts";
 import { toKey } from "./option-keys.ts";
 
 const Text = z.union([z.string(), z.number()], { error: "must be text" });
@@ -25,6 +26,14 @@ function toField(spec: OptionSpec): z.ZodType {
   }
 }
 
+/** Options of a tunnel that are one of `underpass start` on the command line, where they are for all tunnels. */
+export const FILE_OPTIONS = {
+  inspect: {
+    ...INSPECT_OPTION.inspect,
+    help: "a local address at which programs can read only this tunnel's state and requests, or off (default: the inspector of all tunnels)",
+  },
+} as const satisfies OptionSpecs;
+
 function toFields(specs: Record<string, OptionSpec>): Record<string, z.ZodType> {
   return Object.fromEntries(
     Object.entries(specs).map(([name, spec]) => [toKey(name), toField(spec)]),
@@ -39,7 +48,7 @@ const HttpTunnelFields = z.strictObject(
       "the local server: a port, host:port, URL or unix:path; or a file or directory",
     ),
     protocol: z.literal("http").optional().describe("http (default) or tcp"),
-    ...toFields(HTTP_TUNNEL_OPTIONS),
+    ...toFields({ ...HTTP_TUNNEL_OPTIONS, ...FILE_OPTIONS }),
   },
   notMapping,
 );
@@ -48,7 +57,7 @@ const TcpTunnelFields = z.strictObject(
   {
     local: Text.describe("the local server: a port, host:port or unix:path"),
     protocol: z.literal("tcp").describe("http (default) or tcp"),
-    ...toFields(TCP_TUNNEL_OPTIONS),
+    ...toFields({ ...TCP_TUNNEL_OPTIONS, ...FILE_OPTIONS }),
   },
   notMapping,
 );

@@ -22,10 +22,11 @@ export interface GroupChanges {
   closed: string[];
 }
 
-export type NamedTunnel = { name: string } & (
-  | { protocol: "http"; tunnel: HttpTunnel; target: Target }
-  | { protocol: "tcp"; tunnel: TcpTunnel; target: TcpTarget }
-);
+export type NamedTunnel = Pick<TunnelEntry, "name" | "inspect"> &
+  (
+    | { protocol: "http"; tunnel: HttpTunnel; target: Target }
+    | { protocol: "tcp"; tunnel: TcpTunnel; target: TcpTarget }
+  );
 
 interface GroupEventMap {
   /** The tunnel is about to connect. */
@@ -170,11 +171,11 @@ function createMember(entry: TunnelEntry, before: Member | undefined, config: Gr
 }
 
 function createTunnel(entry: TunnelEntry, access: ServerAccess): NamedTunnel {
-  const { name } = entry;
+  const { name, inspect } = entry;
   if (entry.protocol === "tcp") {
     const tunnel = new TcpTunnel({ ...entry.definition, ...access });
-    return { name, protocol: "tcp", tunnel, target: entry.definition.target };
+    return { name, inspect, protocol: "tcp", tunnel, target: entry.definition.target };
   }
   const tunnel = new HttpTunnel({ ...entry.definition, ...access });
-  return { name, protocol: "http", tunnel, target: entry.definition.target };
+  return { name, inspect, protocol: "http", tunnel, target: entry.definition.target };
 }

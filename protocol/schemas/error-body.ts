@@ -12,7 +12,12 @@ const InvalidField = z.object({
 export const ErrorBody = z.object({
   error: z.enum(ERROR_CODES),
   message: z.string(),
-  fields: z.array(InvalidField).optional(),
+  fields: z
+    .array(InvalidField)
+    .optional()
+    .describe(
+      "The invalid fields of the request. Each `invalid_request` has the list, which is empty when no field is invalid.",
+    ),
   retry_after_seconds: z.int().optional(),
 });
 export type ErrorBody = z.infer<typeof ErrorBody>;

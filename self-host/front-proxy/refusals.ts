@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import {
   ERROR_HEADER,
+  getDefaultFields,
   REQUEST_ID_HEADER,
   STATUS_BY_CODE,
   type ErrorCode,
@@ -125,7 +126,7 @@ export function getRefusalStatus({ code, status = STATUS_BY_CODE[code] }: Refusa
 export function formatRefusal(refusal: RefusalResponse): string {
   const { code, message, retryAfterSeconds } = refusal;
   const status = getRefusalStatus(refusal);
-  const body: ErrorBody = { error: code, message };
+  const body: ErrorBody = { error: code, message, fields: getDefaultFields(code) };
   if (retryAfterSeconds !== undefined) body.retry_after_seconds = retryAfterSeconds;
   const text = JSON.stringify(body);
   const fields = [

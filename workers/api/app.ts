@@ -3,7 +3,7 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { matchedRoutes } from "hono/route";
 import { getAddressGroup } from "../../shared/address-group.ts";
-import { getClientAddress } from "../../shared/client-address.ts";
+import { getAddressTrust, getClientAddress } from "../../shared/client-address.ts";
 import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import { RECONNECT_MAX_MS } from "../../protocol/limits.ts";
 import { createDatabase } from "../jobs/outbox.ts";
@@ -19,7 +19,7 @@ import { UnknownPositionError } from "../store/page.ts";
 import { unauthorized } from "./guard.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { LimitedLog } from "../../shared/log.ts";
-import { noRoute, type ApiContext, type ApiEnv } from "./route.ts";
+import { invalidField, noRoute, type ApiContext, type ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
 import {
   dashboard,
@@ -50,8 +50,7 @@ api.use(async (c, next) => {
 api.use(async (c, next) => {
   const config = getConfig(c.env);
   c.set("config", config);
-  const trust = { onCloudflare: config.HOSTED, trustProxy: config.TRUST_PROXY };
-  const address = getClientAddress(c.req.raw, trust);
+  const address = getClientAddress(c.req.raw, getAddressTrust(c.env));
   c.set("address", address);
   c.set("db", createDatabase(c.env, getAddressGroup(address)));
   await next();
@@ -154,7 +153,7 @@ function toApiError(thrown: Error): ApiError {
   }
   // The framework itself refuses a body that is not JSON.
   if (thrown instanceof HTTPException && thrown.status === 400) {
-    return new ApiError("invalid_request", "The request body is not valid JSON.");
+    return invalidField("", "is not valid JSON");
   }
   if (thrown instanceof HTTPException && thrown.status === 415) {
     return new ApiError(

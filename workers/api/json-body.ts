@@ -40,7 +40,9 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** @throws ApiError 400 `invalid_request` unless the body is UTF-8 and takes little time to parse. */
 export function requireParseableJson(body: Uint8Array): void {
   if (!isUtf8(body)) {
-    throw new ApiError("invalid_request", "The request body is not valid UTF-8.");
+    throw new ApiError("invalid_request", "The request body is not valid UTF-8.", {
+      fields: [{ path: "", message: "is not valid UTF-8" }],
+    });
   }
   if (body.byteLength > UNBOUNDED_JSON_MAX_BYTES && exceedsJsonBounds(body)) {
     throw new ApiError(

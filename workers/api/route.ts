@@ -157,7 +157,10 @@ export function portShareUsed(): ApiError {
   );
 }
 
-/** @param message continues the name of the field, as those of `describeIssue` do. */
+/**
+ * @param path empty for the whole body.
+ * @param message continues the name of the field, as those of `describeIssue` do.
+ */
 export function invalidField(path: string, message: string): ApiError {
   return new ApiError("invalid_request", describeField({ path, message }), {
     fields: [{ path, message }],
@@ -302,7 +305,7 @@ function requireJsonBody(definition: RouteDefinition): MiddlewareHandler<ApiEnv>
       if (params?.safeParse(c.req.param()).success === false) return next();
       if (c.var.bodyBytes === 0) {
         if (body !== undefined) {
-          throw new ApiError("invalid_request", "The request body is required.");
+          throw invalidField("", "is required");
         }
         const headers = new Headers(c.req.raw.headers);
         headers.set("Content-Type", "application/json");

@@ -107,6 +107,20 @@ describe("an error", () => {
     ]);
   });
 
+  test("of an invalid request always has fields: the whole body has an empty path", async () => {
+    const headers = { "content-type": "application/json" };
+    const post = async (body: string | Uint8Array) => {
+      const reply = await api.anonymous.send("POST", "/auth/login", { headers, body });
+      return (reply.body as ErrorBody).fields;
+    };
+    expect(await post("{")).toEqual([{ path: "", message: "is not valid JSON" }]);
+    expect(await post("")).toEqual([{ path: "", message: "is required" }]);
+    expect(await post(Uint8Array.of(0xff))).toEqual([{ path: "", message: "is not valid UTF-8" }]);
+    // Nothing that the request contains is invalid.
+    const owner = await api.owner();
+    expect((await owner.delete<ErrorBody>("/projects/default")).body.fields).toEqual([]);
+  });
+
   test.each(["0x10", "1e2", "%205", "5.0", ""])(
     "refuses ?limit=%s: a number in a query has digits only",
     async (limit) => {

@@ -1,5 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { getClientAddress } from "../../../shared/client-address.ts";
+import {
+  getAddressTrust,
+  getClientAddress,
+  type AddressSettings,
+} from "../../../shared/client-address.ts";
 
 const SELF_HOSTED = { onCloudflare: false, trustProxy: false };
 const BEHIND_PROXY = { onCloudflare: false, trustProxy: true };
@@ -51,5 +55,13 @@ describe("a visitor's address", () => {
     const headers = { "cf-connecting-ip": "2001:db8::2", "x-forwarded-for": "203.0.113.9" };
     expect(getClientAddress(request("10.0.0.1:1", headers), HOSTED)).toBe("2001:db8::2");
     expect(getClientAddress(request("10.0.0.1:1"), HOSTED)).toBe("");
+  });
+
+  test("is the platform's header on Cloudflare and under wrangler dev only", () => {
+    const visit = request("10.0.0.1:1", { "cf-connecting-ip": "192.0.2.1" });
+    const read = (settings: AddressSettings) => getClientAddress(visit, getAddressTrust(settings));
+    expect(read({ HOSTED: "true" })).toBe("192.0.2.1");
+    expect(read({ WRANGLER_DEV: "true" })).toBe("192.0.2.1");
+    expect(read({})).toBe("10.0.0.1");
   });
 });

@@ -1,7 +1,7 @@
 /** Builds the OpenAPI document from the definitions of the routes. */
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { ZodType } from "zod";
-import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
+import { getDefaultFields, STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import type { ApiEnv, DocumentedContent, DocumentedRoute } from "../route.ts";
@@ -194,18 +194,23 @@ function describeErrors(schemas: SchemaComponents): Record<string, DocumentedRes
 }
 
 function describeFailure(codes: readonly ErrorCode[]): DocumentedResponse {
+  const fields = codes.length === 1 ? getDefaultFields(codes[0]!) : undefined;
   const schema: Schema = {
     allOf: [
       { $ref: "#/components/schemas/Error" },
-      { type: "object", properties: { error: { type: "string", enum: [...codes] } } },
+      {
+        type: "object",
+        properties: { error: { type: "string", enum: [...codes] } },
+        ...(fields && { required: ["fields"] }),
+      },
     ],
   };
   const [code = "internal"] = codes;
-  const message = ERROR_HELP[code].meaning;
+  const example: ErrorBody = { error: code, message: ERROR_HELP[code].meaning, fields };
   return {
     description: codes.map((one) => `\`${one}\`: ${ERROR_HELP[one].meaning}`).join(" "),
     headers: referToHeaders([...COMMON_HEADERS, ...listErrorHeaders(codes)]),
-    content: { "application/json": { schema, example: { error: code, message } } },
+    content: { "application/json": { schema, example } },
   };
 }
 

@@ -371,6 +371,5 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   keys: field("The public keys (RFC 7517)."),
   kid: field("The id of the key.", "2026-11"),
   missing: field("The parts that do not work.", ["database"]),
-  fields: field("The invalid fields of the request."),
   retry_after_seconds: field("When to try again.", 12),
 };

@@ -9,6 +9,7 @@ import {
   startTcpStack,
   type LocalServer,
 } from "../../../harness/relay/tcp/stack.ts";
+import { reservePort } from "../../../harness/ports.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { runAgent, type RunningAgent } from "../../../harness/tunnel/agent.ts";
 
@@ -28,7 +29,7 @@ const start = (...more: string[]): Promise<RunningAgent> =>
     },
   );
 interface Inspected {
-  tunnels: { id: string; name: string; publicUrl: string; state: string }[];
+  tunnels: { id: string; name: string; publicUrl: string; protocol: string; state: string }[];
   requests: object[];
   connections: { tunnel: string; endedAt: string | null; bytesIn: number }[];
 }
@@ -118,6 +119,32 @@ test("--inspect off opens no port, and an address that can't be used is only a n
   await using impossible = await start("--inspect", "192.0.2.1:4040");
   expect((await impossible.event("notice")).message).toContain("can't listen at 192.0.2.1:4040");
   await impossible.event("ready");
+});
+
+test("a tunnel of the file has an inspector of its own, or none", async () => {
+  const port = await reservePort();
+  await file.write([
+    `  shown: {local: ${file.port}, subdomain: inspected-shown}`,
+    `  hidden: {local: ${file.port}, subdomain: inspected-hidden, inspect: off}`,
+    `  apart: {local: ${echo.port}, protocol: tcp, inspect: "127.0.0.1:${port}"}`,
+  ]);
+  await using agent = await start("--inspect", "127.0.0.1:0");
+  const listApart = async (): Promise<string[]> => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/tunnels`).catch(() => undefined);
+    const { tunnels } = ((await response?.json()) ?? { tunnels: [] }) as Inspected;
+    return tunnels.map(({ name, protocol }) => `${name} ${protocol}`);
+  };
+  const visitHidden = async () => (await file.visit("inspected-hidden")).status;
+  await expect.poll(visitHidden, WAIT_OPTIONS).toBe(200);
+  await expect.poll(listApart, WAIT_OPTIONS).toEqual(["apart tcp"]);
+  await waitForTunnels(agent, ["shown"]);
+
+  // Reopened, it listens at the same address again; without the key, there is no such server any more.
+  await file.write([`  apart: {local: ${file.port}, inspect: "127.0.0.1:${port}"}`]);
+  await expect.poll(listApart, WAIT_OPTIONS).toEqual(["apart http"]);
+  await file.write([`  apart: {local: ${file.port}}`]);
+  await waitForTunnels(agent, ["apart"]);
+  await expect.poll(listApart, WAIT_OPTIONS).toEqual([]);
 });
 
 test("`underpass tcp` lists the connections of its tunnel", async () => {

@@ -39,6 +39,11 @@ test("off removes the policy of an earlier run, and is not a path; ./off is one"
 describe("a mistake is reported with its line and column:", () => {
   test.each<[string, string[], string[]]>([
     [
+      "an address that can't be listened at",
+      web("inspect: nowhere"),
+      ["5:14: inspect must be off or an address such as 127.0.0.1:4040, not nowhere"],
+    ],
+    [
       "an unknown option",
       web("subdomian: x"),
       ["5:5: unknown key subdomian; did you mean subdomain?"],

@@ -285,6 +285,8 @@ describe("a connection ends", () => {
     await vi.waitUntil(() => visitor.hasEnded, WAIT_OPTIONS);
     expect(visitor.received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(visitor.received).toMatch(/\r\nunderpass-error: [a-z_]+\r\nunderpass-request-id: /);
+    const isInvalid = visitor.received.includes('"error":"invalid_request"');
+    expect(visitor.received.includes('"fields":[]')).toBe(isInvalid);
     expect(stage.arrived).toEqual([]);
   });
 
