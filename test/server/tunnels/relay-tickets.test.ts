@@ -139,7 +139,7 @@ describe("a ticket for the relay", () => {
     // An agent that reports the earlier port again, or asks for its second ticket, keeps the port.
     expect(await request(first.port)).toMatchObject({ port: moved.port, port_replaceable: false });
     // A port that was asked for, also after it was assigned.
-    const port = await holdPort(api, owner);
+    const port = await holdPort(owner);
     getSocket(await connect(token.wireBytes, { subdomain: newName(), remote_port: port }));
     const { body } = await owner.get<Tunnel[]>("/tunnels");
     const asked = body.find(({ publicPort }) => publicPort === port)!;

@@ -80,7 +80,7 @@ describe("a TCP tunnel's port", () => {
   });
 
   test("is the requested one, unless it is taken or outside of the range", async () => {
-    const port = await holdPort(api, owner);
+    const port = await holdPort(owner);
     const { body } = await create({ publicPort: port });
     expect(body.publicPort).toBe(port);
     expect(formatOutcome(await create({ publicPort: port }))).toBe("409 duplicate_name");
@@ -116,7 +116,7 @@ describe("a TCP tunnel's port", () => {
   });
 
   test("is free for its organization when the tunnel is deleted or expires, for others a day later", async () => {
-    const port = await holdPort(api, owner);
+    const port = await holdPort(owner);
     const { body } = await create({ publicPort: port });
     await owner.delete(`/tunnels/${body.id}`);
     const otherOwner = await api.owner();
@@ -154,7 +154,7 @@ describe("a TCP tunnel's port", () => {
   });
 
   test("is assigned to one of many concurrent requests for it", async () => {
-    const port = await holdPort(api, owner);
+    const port = await holdPort(owner);
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => create({ publicPort: port })),
     );
@@ -178,7 +178,7 @@ describe("an agent of a TCP tunnel", () => {
   });
 
   test("gets the requested port, moves to another one, and is refused one that is taken", async () => {
-    const [first, second] = [await holdPort(api, owner), await holdPort(api, owner)];
+    const [first, second] = [await holdPort(owner), await holdPort(owner)];
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const findPort = async () => {

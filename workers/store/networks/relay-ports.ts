@@ -221,7 +221,7 @@ function isHeldBy(ownerId: string): SQL {
 }
 
 /** Whether other organizations can't reserve a port that has a row in `relay_ports`. */
-const isTaken = sql`(${relayPorts.releasedAt} is null or (${relayPorts.wasServed} and ${relayPorts.releasedAt} > ${ago(RELAY_PORT_COOL_DOWN_MS)}))`;
+const isTaken = sql`(${relayPorts.releasedAt} is null or ${relayPorts.releasedAt} > ${ago(RELAY_PORT_COOL_DOWN_MS)})`;
 
 /** Whether the organization can reserve a port that has a row in `relay_ports`. */
 function isAvailable(orgId: string) {

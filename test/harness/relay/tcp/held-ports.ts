@@ -1,14 +1,13 @@
 /** Public ports that a test can request at a relay that other tests use too. */
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
-import type { Person, TestApi } from "../../server/api.ts";
+import type { Person } from "../../server/api.ts";
 
 /**
- * A free port that no other tunnel is assigned by chance: it was served, so it stays with the owner's organization for a
- * day, whose tunnels are assigned ports that were never reserved before this one.
+ * A free port that no other tunnel is assigned by chance: it stays with the owner's organization for a day, whose tunnels are
+ * assigned ports that were never reserved before this one.
  */
-export async function holdPort(api: TestApi, owner: Person): Promise<number> {
+export async function holdPort(owner: Person): Promise<number> {
   const { body } = await owner.post<Tunnel>("/tunnels", { localPort: 5432, protocol: "tcp" });
-  await api.sql("update relay_ports set was_served = true where owner_id = $1", [body.id]);
   await owner.delete(`/tunnels/${body.id}`);
   return body.publicPort!;
 }
