@@ -205,9 +205,7 @@ describe("a mistake is reported with its line and column:", () => {
       "  b: {local: 2, name: shop, pool: true}",
       "  c: {local: 3, name: shop}",
     ];
-    expect(await findProblems(lines)).toEqual([
-      "5:23: name shop is already used by the tunnel a",
-    ]);
+    expect(await findProblems(lines)).toEqual(["5:23: name shop is already used by the tunnel a"]);
   });
 
   test("ten problems are shown, and how many more there are", async () => {
