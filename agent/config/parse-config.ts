@@ -37,7 +37,7 @@ export interface Config {
 type Fields = Record<string, unknown>;
 
 const TUNNELS_MAX = 256;
-/** Two tunnels of one file can't have the same value of these. `name` is another key for the subdomain. */
+/** Two tunnels of one file can't have the same value of these, except in a pool. `name` is another key for the subdomain. */
 const UNIQUE_KEYS = ["subdomain", "name", "url", "remote_port"] as const;
 
 /**
@@ -150,7 +150,8 @@ function findDuplicates(source: YamlSource, tunnels: Record<string, Fields>): Pr
       const taken = toTakenValue(key, value, fields["project"] as string | number | undefined);
       const user = users.get(taken) ?? name;
       users.set(taken, user);
-      if (user === name) continue;
+      const isPool = fields["pool"] === true && tunnels[user]?.["pool"] === true;
+      if (user === name || isPool) continue;
       const message = `${key} ${value} is already used by the tunnel ${user}`;
       problems.push({ ...source.locateValue(["tunnels", name, key]), message });
     }

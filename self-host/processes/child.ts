@@ -201,7 +201,7 @@ export class SupervisedProcess {
     const canKill = this.#killedAtMs.length < HUNG_CHILD_KILLS_HOURLY_MAX;
     const consequence = canKill
       ? "it is killed"
-      : `it is not killed again, because that has not helped ${HUNG_CHILD_KILLS_HOURLY_MAX} times within an hour`;
+      : `it is not killed, because that has not helped ${HUNG_CHILD_KILLS_HOURLY_MAX} times within an hour`;
     this.#log.error(`${name} hangs: it has not answered for a minute; ${consequence}`, { state });
     if (!canKill) return;
     this.#killedAtMs.push(nowMs);

@@ -98,7 +98,7 @@ test("a child that hangs is killed and restarted, at most three times an hour", 
   expect(errors.at(-1)).toBe("child was ended by SIGKILL and will be restarted");
   await hang();
   expect(errors.at(-1)).toBe(
-    "child hangs: it has not answered for a minute; it is not killed again, because that has not helped 3 times within an hour",
+    "child hangs: it has not answered for a minute; it is not killed, because that has not helped 3 times within an hour",
   );
   expect([child.hangs, child.pid]).toEqual([4, pids.at(-1)]);
 });

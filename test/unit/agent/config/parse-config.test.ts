@@ -202,6 +202,17 @@ describe("a mistake is reported with its line and column:", () => {
     ]);
   });
 
+  test("the same name in two tunnels of which only one joins a pool", async () => {
+    const lines = [
+      "version: 1",
+      "tunnels:",
+      "  a: {local: 1, name: shop, pool: true}",
+      "  b: {local: 2, name: shop, pool: true}",
+      "  c: {local: 3, name: shop}",
+    ];
+    expect(await findProblems(lines)).toEqual(["5:23: name shop is already used by the tunnel a"]);
+  });
+
   test("ten problems are shown, and how many more there are", async () => {
     const names = Array.from({ length: 13 }, (_, n) => `unknown${n}: 1`);
     const problems = await findProblems(web(...names));
