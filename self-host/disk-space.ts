@@ -18,6 +18,8 @@ const RESERVE_MAX_BYTES = 1024 ** 3;
 const RESERVE_SHARE = 1 / 20;
 /** With less, a transaction or an object may need more than what is free. */
 const FULL_BYTES = 1024 ** 2;
+/** A full disk has space again with this much, so that what is written in the meantime does not fill it at once. */
+const NO_LONGER_FULL_BYTES = 4 * FULL_BYTES;
 /** Above the reserve by this factor, there is enough space again. */
 const RECOVERED_FACTOR = 1.1;
 
@@ -119,7 +121,8 @@ export class DiskWatch {
   #findShortage(space: DiskSpace): DiskShortage | null {
     const { freeBytes } = space;
     const reserveBytes = this.#getReserve(space);
-    if (freeBytes < FULL_BYTES) return "full";
+    const fullBytes = this.#shortage === "full" ? NO_LONGER_FULL_BYTES : FULL_BYTES;
+    if (freeBytes < fullBytes) return "full";
     if (freeBytes < reserveBytes / 2) return "critical";
     return freeBytes < reserveBytes * (this.#shortage ? RECOVERED_FACTOR : 1) ? "low" : null;
   }

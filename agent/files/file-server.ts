@@ -79,9 +79,11 @@ async function sendFile(
 ): Promise<void> {
   response.setHeader("x-content-type-options", "nosniff");
   const suffix = SUFFIX_RANGE.exec(request.headers.range ?? "")?.[1];
-  // If the file has fewer bytes, all of them are meant; `send` would answer 416.
-  if (suffix !== undefined && Number(suffix) > (await stat(path)).size)
-    request.headers.range = "bytes=0-";
+  if (suffix !== undefined) {
+    // If the file has fewer bytes, all of them are meant; `send` would answer 416. It is `send` that answers for a deleted file.
+    const file = await stat(path).catch(() => undefined);
+    if (file && Number(suffix) > file.size) request.headers.range = "bytes=0-";
+  }
   const name = `/${encodeURIComponent(basename(path))}`;
   // `findEntry` has checked the path; one that was named on the command line may begin with a dot.
   send(request, name, { root: dirname(path), index: false, dotfiles: "allow" })

@@ -5,7 +5,7 @@
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { COMPILE_CACHE, PROGRAMS } from "../processes/programs.ts";
+import { COMPILE_CACHE, PROGRAMS, type Program } from "../processes/programs.ts";
 import { ROOT } from "./build.ts";
 
 /**
@@ -14,12 +14,18 @@ import { ROOT } from "./build.ts";
  */
 const EXIT = "data:text/javascript,process.exit()";
 
-const compiling = Object.values(PROGRAMS).map(({ flags, entryPoint, laterModules }) => {
+async function compile({ flags, entryPoint, laterModules }: Program): Promise<void> {
   const imports = [EXIT, `./${entryPoint}`, ...laterModules.map((path) => `./${path}`)];
   const code = imports.map((path) => `import ${JSON.stringify(path)};`).join("");
-  return promisify(execFile)(process.execPath, [...flags, "--input-type=module", "--eval", code], {
-    cwd: ROOT,
-    env: { ...process.env, ...COMPILE_CACHE },
-  });
-});
-await Promise.all(compiling);
+  const args = [...flags, "--input-type=module", "--eval", code];
+  const env = { ...process.env, ...COMPILE_CACHE };
+  try {
+    await promisify(execFile)(process.execPath, args, { cwd: ROOT, env });
+  } catch (error) {
+    console.warn(
+      `${entryPoint} is not compiled, so its first start takes longer: ${String(error)}`,
+    );
+  }
+}
+
+await Promise.all(Object.values(PROGRAMS).map(compile));

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { ROOT } from "../build/build.ts";
 import { EARLY_COLLECTION, SMALL_YOUNG_GENERATION } from "./v8-flags.ts";
 
-interface Program {
+export interface Program {
   flags: readonly string[];
   /** A path below `ROOT`, like those of `laterModules`. */
   entryPoint: string;
@@ -36,5 +36,5 @@ export const DEFAULT_COMPILE_CACHE = "node_modules/.cache/node-compile-cache";
 
 /** For the environment of the programs: the cache of compiled modules. */
 export const COMPILE_CACHE = {
-  NODE_COMPILE_CACHE: resolve(ROOT, process.env.NODE_COMPILE_CACHE ?? DEFAULT_COMPILE_CACHE),
+  NODE_COMPILE_CACHE: resolve(ROOT, process.env.NODE_COMPILE_CACHE || DEFAULT_COMPILE_CACHE),
 };

@@ -36,6 +36,19 @@ test("a disk that is almost full is reported at each check and logged once, as i
   expect(lines.slice(1)).toEqual(["disk: there is enough free space again"]);
 });
 
+test("a full disk is logged once while its last bytes are written and freed", async () => {
+  const space = { freeBytes: MEBIBYTE - 1, sizeBytes: GIBIBYTE };
+  const { disk, reportLow, lines } = watch(space, 100 * MEBIBYTE);
+  await disk.check();
+  space.freeBytes = 2 * MEBIBYTE;
+  await disk.check();
+  expect(reportLow).toHaveBeenLastCalledWith("full");
+  space.freeBytes = 4 * MEBIBYTE;
+  await disk.check();
+  expect(reportLow).toHaveBeenLastCalledWith("critical");
+  expect(lines).toEqual([expect.stringMatching(/^disk: full/)]);
+});
+
 test("half of the reserve is what objects may use of it", async () => {
   const space = { freeBytes: 51 * MEBIBYTE, sizeBytes: 100 * GIBIBYTE };
   const { disk, reportLow } = watch(space, 100 * MEBIBYTE);

@@ -1,6 +1,6 @@
 /** The command that the agent's messages tell the user to type. */
 import { expect, test } from "vitest";
-import { findProgram } from "../../../agent/program.ts";
+import { findProgram } from "../../../../agent/program.ts";
 
 test.each([
   // npm 11, npm 10, and npx with another program that starts the agent.
