@@ -1,12 +1,13 @@
-/** The directory with all data of a self-hosted server, and the lock file that lets one server at a time use it. */
-import { link, mkdtemp, readFile, rename, rm, stat } from "node:fs/promises";
+/** The directory with all data of a self-hosted server, and the lock that lets one server at a time use it. */
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { StartError } from "./errors.ts";
 import { createPrivateDirectory, SOCKET_PATH_MAX_BYTES, writePrivateFile } from "./files.ts";
 import { parseJson } from "../shared/json.ts";
-import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
+import { acquireExclusiveLock } from "./processes/exclusive-lock.ts";
 import { getCommandLine, stopStaleProcess } from "./processes/processes.ts";
 
 export interface DataDir {
@@ -22,13 +23,13 @@ export interface DataDir {
   release(): Promise<void>;
 }
 
-/** Locks of earlier versions have no command line. */
-const LockFile = z.object({
+/** Those of earlier versions have no command line. */
+const ServerRecord = z.object({
   pid: z.int(),
   commandLine: z.string().optional(),
   workerd: z.int().optional(),
 });
-type LockFile = z.output<typeof LockFile>;
+type ServerRecord = z.output<typeof ServerRecord>;
 
 /** @throws StartError when the directory can't be used, or another server uses it. */
 export async function openDataDir(path: string): Promise<DataDir> {
@@ -37,17 +38,28 @@ export async function openDataDir(path: string): Promise<DataDir> {
   try {
     await assertRestored(path);
     for (const dir of [path, runDir, objectsDir]) await createPrivateDirectory(dir);
-    const lockPath = join(runDir, LOCK_FILE);
-    const lock: LockFile = { pid: process.pid, commandLine: getCommandLine(process.pid) };
-    await acquireLock(lockPath, lock);
+    const recordPath = join(runDir, RECORD_FILE);
+    const unlock = acquireExclusiveLock(join(runDir, LOCK_FILE));
+    if (!unlock) throw createInUseError(await findServer(path));
+    const record: ServerRecord = { pid: process.pid, commandLine: getCommandLine(process.pid) };
+    try {
+      await replaceRecord(recordPath, record);
+    } catch (error) {
+      unlock();
+      throw error;
+    }
     return {
       path,
       runDir,
       socketsDir: await createSocketsDir(runDir),
       objectsDir,
       mailDir: join(path, "mail"),
-      recordWorkerd: (workerd) => writePrivateFile(lockPath, JSON.stringify({ ...lock, workerd })),
-      release: () => rm(lockPath, { force: true }),
+      recordWorkerd: (workerd) =>
+        writePrivateFile(recordPath, JSON.stringify({ ...record, workerd })),
+      async release() {
+        await rm(recordPath, { force: true });
+        unlock();
+      },
     };
   } catch (error) {
     if (error instanceof StartError) throw error;
@@ -80,69 +92,43 @@ async function assertRestored(path: string): Promise<void> {
 
 /** @returns the process id of the server that uses the directory. */
 export async function findServer(path: string): Promise<number | undefined> {
-  const text = await readFile(join(path, "run", LOCK_FILE), "utf8").catch(() => "");
-  const lock = parseLock(text);
-  return lock && isServer(lock) ? lock.pid : undefined;
+  const record = await readRecord(join(path, "run", RECORD_FILE));
+  return record && isServer(record) ? record.pid : undefined;
 }
 
-const LOCK_FILE = "server.json";
+const LOCK_FILE = "server.lock";
+/** Describes the server that holds the lock, or that held it last. */
+const RECORD_FILE = "server.json";
 
-/** `link` fails when the name exists, so only one of two servers acquires the lock. */
-async function acquireLock(lockPath: string, lock: LockFile): Promise<void> {
-  const ownPath = `${lockPath}.${process.pid}`;
-  await writePrivateFile(ownPath, JSON.stringify(lock));
-  try {
-    await link(ownPath, lockPath);
-  } catch (error) {
-    if (getErrorCode(error) !== "EEXIST") throw error;
-    await replaceStaleLock(ownPath, lockPath);
-  } finally {
-    await rm(ownPath, { force: true });
-  }
-}
-
-/** @throws StartError when the lock is not stale, or another start replaces it at the same time. */
-async function replaceStaleLock(ownPath: string, lockPath: string): Promise<void> {
-  try {
-    await removeStaleLock(lockPath);
-    await link(ownPath, lockPath);
-  } catch (error) {
-    // It was removed or replaced between two of these steps.
-    if (!["EEXIST", "ENOENT"].includes(getErrorCode(error) ?? "")) throw error;
-    throw createStartingError();
-  }
-}
-
-function createStartingError(): StartError {
-  return new StartError(
-    "DATA_DIR: another server is starting with this directory: stop it, or set DATA_DIR to another one",
-  );
-}
-
-/** Removes the lock of a server that was stopped with `kill -9`, and stops its workerd if that still runs. */
-async function removeStaleLock(lockPath: string): Promise<void> {
-  const text = await readFile(lockPath, "utf8");
-  const previous = parseLock(text);
+/**
+ * For the holder of the lock. Stops workerd of a server that was stopped with `kill -9`, if it still runs.
+ * @throws StartError when a server of an earlier version runs, which has no lock.
+ */
+async function replaceRecord(path: string, record: ServerRecord): Promise<void> {
+  const previous = await readRecord(path);
   if (previous && previous.pid !== process.pid && isServer(previous)) {
-    throw new StartError(
-      `DATA_DIR: in use by the server with process id ${previous.pid}: stop it, or set DATA_DIR to another directory`,
-    );
+    throw createInUseError(previous.pid);
   }
   if (previous?.workerd !== undefined)
     await stopStaleProcess(previous.workerd, "workerd serve", "SIGKILL");
-  const stalePath = `${lockPath}.${process.pid}.stale`;
-  await rename(lockPath, stalePath);
-  const isSame = (await readFile(stalePath, "utf8")) === text;
-  if (!isSame) await link(stalePath, lockPath);
-  await rm(stalePath, { force: true });
-  if (!isSame) throw createStartingError();
+  await writePrivateFile(path, JSON.stringify(record));
+}
+
+/** @param pid of the server, if it is known. */
+function createInUseError(pid: number | undefined): StartError {
+  const server = pid === undefined ? "another server" : `the server with process id ${pid}`;
+  return new StartError(
+    `DATA_DIR: in use by ${server}: stop it, or set DATA_DIR to another directory`,
+  );
 }
 
 /** The system reuses process ids, so the command line is compared: as the system reports it, relative paths included. */
-function isServer({ pid, commandLine = "self-host/" }: LockFile): boolean {
+function isServer({ pid, commandLine = "self-host/" }: ServerRecord): boolean {
   return getCommandLine(pid)?.includes(commandLine) ?? false;
 }
 
-function parseLock(text: string): LockFile | undefined {
-  return LockFile.safeParse(parseJson(text)).data;
+/** @returns undefined when there is none. */
+async function readRecord(path: string): Promise<ServerRecord | undefined> {
+  const text = await readFile(path, "utf8").catch(() => "");
+  return ServerRecord.safeParse(parseJson(text)).data;
 }

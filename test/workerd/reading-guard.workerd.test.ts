@@ -11,7 +11,7 @@ import { signAccessToken } from "../../workers/identity/tokens/access-tokens.ts"
 import { createDatabase } from "../../workers/jobs/outbox.ts";
 import { listTunnels } from "../../workers/store/tunnels/tunnels.ts";
 
-const FAILURE = { message: "out of shared memory", code: "53200", severity: "ERROR" };
+const FAILURE = { message: "stack depth limit exceeded", code: "54001", severity: "ERROR" };
 
 let config: Config;
 let bearer: string;
@@ -87,6 +87,6 @@ test("the error of a failed request names the functions that waited for the rows
   expect(response.status).toBe(500);
   expect(requests).toBe(1);
   expect(describeError(thrown)).toMatch(
-    /page\.ts[^]*guard\.ts[^]*listThings[^]*out of shared memory/,
+    /page\.ts[^]*guard\.ts[^]*listThings[^]*stack depth limit exceeded/,
   );
 });
