@@ -1,5 +1,6 @@
 /** Options that users of ngrok, cloudflared and other tools type, and what to use here. */
 import { PROGRAM } from "../program.ts";
+
 interface ForeignOption {
   names: readonly string[];
   /** An option of the commands that the hint is for. */

@@ -6,11 +6,11 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { copyFile, readdir, readFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 import { createPadding, formatTarHeader, TAR_END } from "../backup/tar.ts";
-import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
+import { isUpToDate, writeStamp } from "./build-stamp.ts";
 import { DASHBOARD_DIR } from "./dashboard.ts";
 import { writeOutput, writeOutputs } from "./outputs.ts";
 import { loadBuiltins, withoutUnusedParts } from "./plugins.ts";
@@ -26,6 +26,9 @@ const AGENT_PACKAGE_HASH = `${AGENT_PACKAGE}.sha256`;
 /** The public interface of the library, which only declares. */
 const LIBRARY = "agent/library/types.ts";
 const LICENSE = "LICENSE";
+/** Beside the modules of the bundle. */
+const DECLARATIONS = "expose.d.ts";
+const LICENSES = "licenses.txt";
 /** What the package contains besides the bundle; paths are relative to agent/. */
 const PACKAGE_FILES = ["README.md", "package.json", "underpass.schema.json"];
 /** The programs, which npm makes executable. */
@@ -52,8 +55,8 @@ export async function buildAgentPackageIfChanged(): Promise<void> {
 
 export async function buildAgentPackage(): Promise<void> {
   const startedAtMs = Date.now();
-  const { inputs } = await buildAgent();
-  await writePackage();
+  const { inputs, outputs } = await buildAgent();
+  await writePackage(Object.keys(outputs));
   const bundled = Object.keys(inputs).filter((path) => !path.startsWith("builtin:"));
   const copied = [...PACKAGE_FILES, ...PROGRAMS].map((path) => join("agent", path));
   const others = ["package-lock.json", LICENSE, LIBRARY, "self-host/build/agent-package.ts"];
@@ -78,8 +81,8 @@ export async function buildAgent(): Promise<esbuild.Metafile> {
   });
   await writeOutputs(BUNDLE_DIR, [
     ...outputFiles,
-    { path: join(BUNDLE_DIR, "expose.d.ts"), contents: await readFile(join(ROOT, LIBRARY)) },
-    { path: join(BUNDLE_DIR, "licenses.txt"), contents: await collectLicenses(metafile) },
+    { path: join(BUNDLE_DIR, DECLARATIONS), contents: await readFile(join(ROOT, LIBRARY)) },
+    { path: join(BUNDLE_DIR, LICENSES), contents: await collectLicenses(metafile) },
   ]);
   await copyFile(join(ROOT, LICENSE), join(SOURCE_DIR, LICENSE));
   return metafile;
@@ -104,10 +107,15 @@ async function readLicense(path: string): Promise<string> {
   return `${path.replace("node_modules/", "")} (${license})\n\n${text?.trim() ?? ""}`;
 }
 
-/** The same content gives the same bytes. `npm pack` would need npm, and most of a second. */
-async function writePackage(): Promise<void> {
-  const bundle = (await listFiles(BUNDLE_DIR)).map((path) => relative(SOURCE_DIR, path));
-  const paths = [LICENSE, ...PACKAGE_FILES, ...PROGRAMS, ...bundle].sort();
+/**
+ * The same content gives the same bytes. `npm pack` would need npm, and most of a second.
+ *
+ * @param modules of the bundle; paths are relative to `ROOT`. The directory may also have files that another build is writing.
+ */
+async function writePackage(modules: string[]): Promise<void> {
+  const bundle = [...modules.map((path) => basename(path)), DECLARATIONS, LICENSES];
+  const built = bundle.map((name) => join("dist", name));
+  const paths = [LICENSE, ...PACKAGE_FILES, ...PROGRAMS, ...built].sort();
   const entries = await Promise.all(paths.map(formatEntry));
   const contents = gzipSync(Buffer.concat([...entries.flat(), TAR_END]), { level: 9 });
   const hash = createHash("sha256").update(contents).digest("hex");

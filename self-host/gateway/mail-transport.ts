@@ -1,4 +1,4 @@
-/** Sends a mail over SMTP, or writes it to a file. Loaded with the first mail, because nodemailer takes 15 MiB. */
+/** Sends a mail over SMTP, or writes it to a file. Loaded with the first mail, because nodemailer takes 23 MiB. */
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { link, mkdir, rm } from "node:fs/promises";
