@@ -1,4 +1,5 @@
 /** Requests that try to confuse the service or a local server about where a message ends or where it was sent. */
+import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   OK,
@@ -31,12 +32,14 @@ const send = (lines: string[], body = "", target = "/", method = "POST") =>
     `${method} ${target} HTTP/1.1\r\n${[`Host: ${host}`, ...lines].join("\r\n")}\r\n\r\n${body}`,
   );
 
-/** Sends a request that may never be answered, and then one that is answered after the first one was read. */
+/** Sends a request, and another one on a new connection. @returns what has arrived of the first one, which is answered. */
 async function sendBefore(lines: string[], body: string): Promise<OriginRequest[]> {
   const socket = await dial(stack.server.port);
   const head = ["POST / HTTP/1.1", `Host: ${host}`, ...lines].join("\r\n");
-  socket.on("error", () => undefined).resume();
-  await new Promise((resolve) => socket.write(`${head}\r\n\r\n${body}`, resolve));
+  socket.on("error", () => undefined);
+  const answered = once(socket, "data");
+  socket.write(`${head}\r\n\r\n${body}`);
+  await answered;
   expect((await send([], "", "/next", "GET")).status).toBe(200);
   socket.destroy();
   return origin.requests.splice(0).filter(({ target }) => target !== "/next");
