@@ -8,5 +8,7 @@ export interface ObjectBindings extends AccessBindings, AddressSettings {
   TUNNEL: DurableObjectNamespace<TunnelRpc>;
   ORGANIZATION: DurableObjectNamespace<OrganizationRpc>;
   RELAY: DurableObjectNamespace<RelayRpc>;
+  /** Self-hosted: the front proxy, which all visitors are connected to. */
+  FRONT_PROXY?: Fetcher;
   TRACE_REQUESTS?: string;
 }

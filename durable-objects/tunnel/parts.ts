@@ -15,6 +15,7 @@ import { CaptureFeed } from "./captures/feed.ts";
 import { MetricsReporter, type ReportedState } from "./metrics/metrics-reporter.ts";
 import { AccessPolicy } from "./proxy/access-policy.ts";
 import { CustomHosts } from "./proxy/custom-hosts.ts";
+import { DepartedVisitors } from "./proxy/departed-visitors.ts";
 import { Visitors } from "./proxy/visitors.ts";
 import { CaptureReader, type CaptureSource } from "./shards/capture-reader.ts";
 import { MaintenanceEnd, type MaintenanceEndReceiver } from "./shards/maintenance-end.ts";
@@ -89,6 +90,7 @@ export function createParts(
     trust: getAddressTrust(env),
     publicAddress: getPublicAddress(env),
     trace: new RequestTrace("tunnel", env.TRACE_REQUESTS),
+    departed: env.FRONT_PROXY && new DepartedVisitors(env.FRONT_PROXY),
   });
   const clients = new Clients(ctx, { agents, alarm, access, reports, visitors });
   return {

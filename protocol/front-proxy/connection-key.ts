@@ -17,3 +17,15 @@ export function getConnectionKey(cf: unknown): string | null {
 export function toConnectionPath(key: string): string {
   return `/connections/${key}`;
 }
+
+/** Where the front proxy tells which visitors have left: `POST` of keys, answered with those that no connection has. */
+export const DEPARTED_PATH = "/connections/departed";
+
+/** One to a line. */
+export function formatKeys(keys: readonly string[]): string {
+  return keys.join("\n");
+}
+
+export function parseKeys(text: string): string[] {
+  return text.split("\n").filter(Boolean);
+}

@@ -138,6 +138,11 @@ export class ConnectedVisitors {
     return connection !== undefined;
   }
 
+  /** @param key of a visitor's connection. */
+  isConnected(key: string): boolean {
+    return this.#connectionByKey.has(key);
+  }
+
   /** Ends the connections that take too long. Called about once a second. */
   checkDeadlines(nowMs: number): void {
     for (const connection of this.#connections) connection.checkDeadlines(nowMs);

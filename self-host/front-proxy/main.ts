@@ -91,6 +91,7 @@ const control = createControlServer({
     ...readEventLoopDelay(),
   ],
   cutConnection: (key) => visitors.cutResponse(key),
+  isConnected: (key) => visitors.isConnected(key),
 });
 control.listen(settings.controlPath);
 

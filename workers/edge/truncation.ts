@@ -21,9 +21,9 @@ export function keepTruncationVisible(request: Request, env: Env, response: Resp
   const { body, status, statusText } = response;
   if (body === null) return response;
   const pipe = new IdentityTransformStream();
-  waitUntil(
-    body.pipeTo(pipe.writable, { preventAbort: true }).catch(() => cutConnection(request, env)),
-  );
+  // Without the signal, a visitor who leaves would be noticed only when the next bytes of the body arrive.
+  const piping = body.pipeTo(pipe.writable, { preventAbort: true, signal: request.signal });
+  waitUntil(piping.catch(() => cutConnection(request, env)));
   const headers = new Headers(response.headers);
   headers.delete(SILENT_TRUNCATION_HEADER);
   const encoding = headers.get(UNTOUCHED_ENCODING_HEADER);
@@ -38,7 +38,9 @@ async function cutConnection({ cf, signal }: Request, { FRONT_PROXY }: Env): Pro
   const key = getConnectionKey(cf);
   if (FRONT_PROXY && key !== null && !signal.aborted) {
     const url = `http://front-proxy${toConnectionPath(key)}`;
-    await FRONT_PROXY.fetch(url, { method: "DELETE" }).catch(() => undefined);
+    const response = await FRONT_PROXY.fetch(url, { method: "DELETE" }).catch(() => undefined);
+    // The connection is closed, or it was already.
+    if (response !== undefined) return;
   }
   // Without a task that waits, the platform would end the response.
   while (!signal.aborted) await scheduler.wait(DEPARTURE_POLL_MS);

@@ -3,6 +3,7 @@ import { ReceiveWindow } from "../../../protocol/wire/flow-control.ts";
 import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../../protocol/wire/frames.ts";
 import { parseResponseHead } from "../../../protocol/wire/response-head.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
+import { getConnectionKey } from "../../../protocol/front-proxy/connection-key.ts";
 import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import { compactView } from "../buffered-bytes.ts";
@@ -24,6 +25,7 @@ import {
   type HeldResponse,
   type Phase,
 } from "./exchange-phase.ts";
+import type { DepartedVisitors, WatchedResponse } from "./departed-visitors.ts";
 import type { InFlightPlace } from "./in-flight.ts";
 import { PacedQueue } from "./pacer.ts";
 import { getTruncationSignal, ResponseBody } from "./response-body.ts";
@@ -57,6 +59,8 @@ export interface ForwardableVisit {
 export interface ExchangeDeps {
   usage: Usage;
   onCloudflare: boolean;
+  /** Self-hosted. */
+  departed?: DepartedVisitors | undefined;
   /** Called once, when an exchange will send and receive nothing more. */
   onDone(): void;
 }
@@ -77,7 +81,9 @@ export class Exchange implements Stream {
   readonly #recording: Recording | null;
   readonly #place: InFlightPlace;
   readonly #settle: (outcome: ExchangeOutcome) => void;
+  readonly #request: ForwardableRequest;
   #upload: Upload | undefined;
+  #watched: WatchedResponse | undefined;
   #phase: Phase = WAITING;
 
   /** @param settle called once with the outcome. After a response, the exchange leaves the place of the visit itself. */
@@ -90,6 +96,7 @@ export class Exchange implements Stream {
     const { request, requestId, head, recording, place } = visit;
     this.#link = link;
     this.#deps = deps;
+    this.#request = request;
     this.#head = head;
     this.#requestId = requestId;
     this.#recording = recording;
@@ -269,6 +276,7 @@ export class Exchange implements Stream {
       if (body.truncationSignal === "cut") markSilentTruncation(headers);
       const response = new Response(body.readable, init);
       this.#phase = end === "complete" ? DONE.complete : { kind: "streaming", body };
+      if (end !== "complete") this.#watch();
       for (const chunk of chunks) body.writeHeld(chunk);
       if (end === "complete") body.end();
       return response;
@@ -297,10 +305,19 @@ export class Exchange implements Stream {
       queue: this.#queue,
       buffered: this.#link.buffered,
       truncationSignal: getTruncationSignal(headers, isTruncationVisible),
-      onWritten: (bytes) => this.#grant(bytes),
+      onWritten: (bytes) => {
+        this.#watched?.recordWrite();
+        this.#grant(bytes);
+      },
       onDiscarded: (bytes) => this.#discard(bytes),
       onClosed: () => this.#place.leave(),
     });
+  }
+
+  #watch(): void {
+    const key = getConnectionKey(this.#request.cf);
+    if (key === null) return;
+    this.#watched = this.#deps.departed?.watch(key, () => this.#cancel());
   }
 
   #grantHeld(held: HeldResponse): void {
@@ -355,6 +372,7 @@ export class Exchange implements Stream {
     if (!this.#isOpen) return;
     if (this.#phase.kind === "held") this.#phase.end = end;
     else this.#phase = DONE[end];
+    this.#watched?.unwatch();
     this.#deps.onDone();
   }
 }

@@ -28,6 +28,7 @@ import type { Recording } from "../captures/recording.ts";
 import { buildReplay, consumeResponse, type Replay } from "../captures/replay.ts";
 import { isDiskCritical } from "../../low-disk.ts";
 import type { CustomHosts } from "./custom-hosts.ts";
+import type { DepartedVisitors } from "./departed-visitors.ts";
 import {
   Exchange,
   type ExchangeDeps,
@@ -79,6 +80,8 @@ export interface VisitorsDeps {
   trust: AddressTrust;
   publicAddress: PublicAddress;
   trace: RequestTrace;
+  /** Self-hosted. */
+  departed?: DepartedVisitors | undefined;
 }
 
 export class Visitors {
@@ -96,6 +99,7 @@ export class Visitors {
     this.#exchangeDeps = {
       usage: tunnel.reports.usage,
       onCloudflare: tunnel.trust.onCloudflare,
+      departed: tunnel.departed,
       onDone: () => this.#onExchangeDone(),
     };
     this.sockets = new VisitorSockets(ctx, tunnel);

@@ -1,9 +1,14 @@
 import { once } from "node:events";
 import { request, type IncomingMessage, type Server } from "node:http";
 import { join } from "node:path";
-import { json } from "node:stream/consumers";
+import { json, text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { toConnectionPath } from "../../../../protocol/front-proxy/connection-key.ts";
+import {
+  DEPARTED_PATH,
+  formatKeys,
+  parseKeys,
+  toConnectionPath,
+} from "../../../../protocol/front-proxy/connection-key.ts";
 import { createControlServer } from "../../../../self-host/front-proxy/control-socket.ts";
 import type { MetricFamily } from "../../../../shared/metrics/exposition.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
@@ -19,13 +24,14 @@ beforeAll(async () => {
   server = createControlServer({
     readMetrics: () => METRICS,
     cutConnection: (key) => key === "known" && cut.push(key) > 0,
+    isConnected: (key) => key === "known",
   });
   await once(server.listen(socketPath), "listening");
 });
 afterAll(() => void server.close());
 
-async function send(method: string, path: string): Promise<IncomingMessage> {
-  const [response] = (await once(request({ socketPath, method, path }).end(), "response")) as [
+async function send(method: string, path: string, body?: string): Promise<IncomingMessage> {
+  const [response] = (await once(request({ socketPath, method, path }).end(body), "response")) as [
     IncomingMessage,
   ];
   return response;
@@ -36,6 +42,14 @@ test("a connection is cut by its key, and one that is not known is not found", a
   expect(cut).toEqual([]);
   expect((await send("DELETE", toConnectionPath("known"))).resume().statusCode).toBe(204);
   expect(cut).toEqual(["known"]);
+});
+
+test("the keys that no connection has are found", async () => {
+  const find = async (keys: string[]) =>
+    parseKeys(await text(await send("POST", DEPARTED_PATH, formatKeys(keys))));
+  expect(await find(["a", "known", "b"])).toEqual(["a", "b"]);
+  expect(await find(["known"])).toEqual([]);
+  expect(await find([])).toEqual([]);
 });
 
 test("the metrics can be read, and nothing else is found", async () => {

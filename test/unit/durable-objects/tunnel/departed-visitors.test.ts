@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { DepartedVisitors } from "../../../../durable-objects/tunnel/proxy/departed-visitors.ts";
+
+const PAUSE_MS = 5_000;
+
+/** The keys that the front proxy was asked for, request by request. */
+let asked: string[][];
+/** Those that it does not know. */
+let gone: string[];
+let isDown: boolean;
+let departed: string[];
+let visitors: DepartedVisitors;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  asked = [];
+  gone = [];
+  isDown = false;
+  departed = [];
+  visitors = new DepartedVisitors({
+    async fetch(_url: unknown, init?: { body?: unknown }) {
+      const keys = String(init?.body).split("\n");
+      asked.push(keys);
+      if (isDown) throw new Error("connection refused");
+      return new Response(keys.filter((key) => gone.includes(key)).join("\n"));
+    },
+  } as Pick<Fetcher, "fetch">);
+});
+afterEach(() => void vi.useRealTimers());
+
+const watch = (key: string) => visitors.watch(key, () => departed.push(key));
+
+test("each pause is checked once, all visitors together, and no timer runs then", async () => {
+  const a = watch("a");
+  watch("b");
+  await vi.advanceTimersByTimeAsync(10 * PAUSE_MS);
+  expect(asked).toEqual([["a", "b"]]);
+  expect(vi.getTimerCount()).toBe(0);
+  a.recordWrite();
+  await vi.advanceTimersByTimeAsync(10 * PAUSE_MS);
+  expect(asked).toEqual([["a", "b"], ["a"]]);
+  expect(departed).toEqual([]);
+});
+
+test("a visitor who has left is reported once", async () => {
+  gone = ["a"];
+  const a = watch("a");
+  watch("b");
+  await vi.advanceTimersByTimeAsync(2 * PAUSE_MS);
+  expect(departed).toEqual(["a"]);
+  a.recordWrite();
+  await vi.advanceTimersByTimeAsync(10 * PAUSE_MS);
+  expect(departed).toEqual(["a"]);
+});
+
+test("a response without pauses, and one that has ended, are not checked", async () => {
+  gone = ["busy", "ended"];
+  const busy = watch("busy");
+  watch("ended").unwatch();
+  for (let i = 0; i < 20; i++) {
+    await vi.advanceTimersByTimeAsync(PAUSE_MS / 2);
+    busy.recordWrite();
+  }
+  expect(asked).toEqual([]);
+});
+
+test("a front proxy that is being restarted is asked again", async () => {
+  gone = ["a"];
+  isDown = true;
+  watch("a");
+  await vi.advanceTimersByTimeAsync(2 * PAUSE_MS);
+  isDown = false;
+  await vi.advanceTimersByTimeAsync(PAUSE_MS);
+  expect(departed).toEqual(["a"]);
+});
