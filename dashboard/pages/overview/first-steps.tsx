@@ -79,7 +79,8 @@ export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
 }
 
 function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): FirstStep[] {
-  const tunnel = tunnels.find(({ agentConnected }) => agentConnected) ?? tunnels[0];
+  const tunnel = findExample(tunnels);
+  const isTcp = tunnel?.protocol === "tcp";
   const port = tunnel?.localPort ?? EXAMPLE_PORT;
   const serve = tunnel ? getServeArguments(tunnel) : `http ${EXAMPLE_PORT}`;
   return [
@@ -99,9 +100,14 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
       content: (
         <>
           <p className="hint">
-            Send a request, and watch it on the page <Link to="/requests">Requests</Link>:
+            {isTcp ? "Open an HTTP tunnel, and watch its requests" : "Send a request, and watch it"}{" "}
+            on the page <Link to="/requests">Requests</Link>:
           </p>
-          <Command>{tunnel ? `curl ${tunnel.publicUrl}` : formatAgentCommand("logs")}</Command>
+          <Command>
+            {tunnel && !isTcp
+              ? `curl ${tunnel.publicUrl}`
+              : formatAgentCommand(isTcp ? `http ${EXAMPLE_PORT}` : "logs")}
+          </Command>
         </>
       ),
     },
@@ -111,7 +117,9 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
       content: (
         <>
           <p className="hint">
-            Ask visitors for a password, or set it
+            {isTcp
+              ? "Admit only your addresses, or set them"
+              : "Ask visitors for a password, or set it"}
             {tunnel ? (
               <>
                 {" "}
@@ -125,11 +133,22 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
             )}
             :
           </p>
-          <Command>{formatAgentCommand(`${serve} --basic-auth NAME:PASSWORD`)}</Command>
+          <Command>
+            {formatAgentCommand(
+              `${serve} ${isTcp ? "--allow CIDR" : "--basic-auth NAME:PASSWORD"}`,
+            )}
+          </Command>
         </>
       ),
     },
   ];
+}
+
+/** @returns if there is one, an HTTP tunnel, whose requests are listed, and rather one with an agent. */
+function findExample(tunnels: readonly Tunnel[]): Tunnel | undefined {
+  const http = tunnels.filter(({ protocol }) => protocol !== "tcp");
+  const candidates = http.length > 0 ? http : tunnels;
+  return candidates.find(({ agentConnected }) => agentConnected) ?? candidates[0];
 }
 
 function createInvitationStep(isDone: boolean): FirstStep {

@@ -38,6 +38,26 @@ test("a new organization sees its first tunnel and its requests without a reload
   await steps.waitFor({ state: "detached" });
 });
 
+test("the first steps of an organization whose tunnels are all of TCP are possible for these", async () => {
+  const owner = await pages.api.owner();
+  const { body } = await owner.post<{ id: string }>("/tunnels", {
+    localPort: 5432,
+    subdomain: "db",
+  });
+  await pages.api.sql("update tunnels set protocol = 'tcp', last_seen_at = now() where id = $1", [
+    body.id,
+  ]);
+  const steps = getSection(await pages.openAs(owner.email), "First steps");
+  await steps.getByText("Open an HTTP tunnel, and watch its requests").waitFor();
+  await steps.getByText(/^npx underpass http 3000/).waitFor();
+  await pages.api.sql("update tunnels set total_requests = 1 where id = $1", [body.id]);
+  await steps.page().reload();
+  await steps.getByText(/^npx underpass tcp 5432 --subdomain db.* --allow CIDR/).waitFor();
+  await owner.post("/tunnels", { localPort: 3000, subdomain: "first-of-http" });
+  await steps.page().reload();
+  await steps.getByText(/--subdomain first-of-http --basic-auth/).waitFor();
+});
+
 test("a viewer, who can't open tunnels, is not told to run commands", async () => {
   const viewer = await pages.api.colleague(await pages.api.owner(), "viewer");
   const page = await pages.openAs(viewer.email);
