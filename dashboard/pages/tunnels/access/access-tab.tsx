@@ -12,8 +12,8 @@ export function AccessTab({ tunnel }: { tunnel: Tunnel }) {
   return (
     <>
       <p className="hint">
-        A visitor must pass every gate that is on. Changes apply from the next request; open
-        connections continue.
+        {isHttp && "A visitor must pass every gate that is on. "}
+        Changes apply from the next {isHttp ? "request" : "connection"}; open connections continue.
       </p>
       <IpAllowlistSection tunnel={tunnel} />
       {isHttp && (
