@@ -9,7 +9,7 @@ import {
   UsageError,
   type OptionSpecs,
 } from "../options.ts";
-import { formatSuggestion } from "./suggestion.ts";
+import { formatSuggestion } from "../options/suggestion.ts";
 import { formatUpdateCommand } from "../update-advice.ts";
 import { PROGRAM } from "../program.ts";
 
