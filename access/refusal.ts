@@ -39,8 +39,8 @@ export function getRefusalMessage(refusal: Response): string | null {
 const REFUSAL_MIN_STATUS = 401;
 
 /**
- * Without a look at the headers, which are an object of their own to the garbage collector.
- * @returns false when the response is the local server's for certain.
+ * Does not read the headers: that would create another object for the garbage collector.
+ * @returns false when the response is certainly the local server's.
  */
 export function mayBeRefusal(response: Response): boolean {
   return response.status >= REFUSAL_MIN_STATUS;

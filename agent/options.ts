@@ -1,7 +1,7 @@
 /** Command-line options. Each is also an environment variable: `--token-file` is `UNDERPASS_TOKEN_FILE`. */
 import { parseArgs } from "node:util";
-import { formatForeignOption } from "./cli/foreign-options.ts";
-import { formatSuggestion } from "./cli/suggestion.ts";
+import { formatForeignOption } from "./options/foreign-options.ts";
+import { formatSuggestion } from "./options/suggestion.ts";
 
 /** The arguments of the command, or the environment variables of its options, are invalid: exit code 2. */
 export class UsageError extends Error {

@@ -1,4 +1,6 @@
 /** The server that a command works with, and how this machine reaches it. */
+import type { API_OPTIONS } from "./options/access-options.ts";
+import type { OptionValues } from "./options.ts";
 import { findProxy } from "./outgoing/proxy.ts";
 import { readAuthorities, type TrustedAuthorities } from "./outgoing/trusted-authorities.ts";
 import { findServer, findToken, type FoundToken } from "./settings.ts";
@@ -12,12 +14,7 @@ export interface ServerEndpoint {
 
 export type ServerAccess = ServerEndpoint & FoundToken;
 
-/** The options of every command that uses the API. */
-export interface AccessValues {
-  server: string | undefined;
-  "token-file": string | undefined;
-  "ca-file": string | undefined;
-}
+export type AccessValues = OptionValues<typeof API_OPTIONS>;
 
 /**
  * @throws SettingsError when there is no usable token, UsageError when the CA file can't be used, and ProxyError when the

@@ -167,7 +167,7 @@ export class System {
   /** Kills a process, which is started again: by the server, or like the server itself from here. */
   async kill(name: ProcessName): Promise<void> {
     const pid = await this.getPid(name);
-    if (pid === undefined) throw new Error("it does not run");
+    if (pid === undefined) throw new Error(`the process ${name} is not running`);
     process.kill(pid, "SIGKILL");
     if (name === "server") await this.#restartServer();
   }

@@ -4,11 +4,22 @@
  */
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../protocol/relay/limits.ts";
 import type { StreamAllowance, RatePacer } from "./rate-pacer.ts";
 import { setReceiver } from "./socket-reader.ts";
 
 /** `highWaterMark` of servers whose sockets are spliced. */
 export const SPLICED_SOCKET_BUFFER_BYTES = 16 * 1024;
+
+/** For servers that accept the connections of a TCP tunnel's visitors or clients. */
+export const SPLICED_SERVER_OPTIONS = {
+  allowHalfOpen: true,
+  pauseOnConnect: true,
+  noDelay: true,
+  keepAlive: true,
+  keepAliveInitialDelay: DATA_CONNECTION_KEEP_ALIVE_MS,
+  highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
+} as const;
 
 export interface SpliceOptions {
   /** They limit the rate of the bytes read from each socket. */

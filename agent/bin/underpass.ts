@@ -1,5 +1,5 @@
 /** The command `underpass`. It prints its version before it loads anything else. */
-import { formatVersion } from "../cli/version.ts";
+import { formatVersion } from "../version.ts";
 
 // The reader of a pipe, such as `head`, may end first, and a terminal may be closed. Nothing is left to do then, except for a
 // command that serves visitors: it has a listener of its own, which stops it.

@@ -9,7 +9,7 @@ import {
   UsageError,
   type OptionSpecs,
 } from "../options.ts";
-import { formatSuggestion } from "./suggestion.ts";
+import { formatSuggestion } from "../options/suggestion.ts";
 import { formatUpdateCommand } from "../update-advice.ts";
 import { PROGRAM } from "../program.ts";
 
@@ -86,7 +86,7 @@ function findSubcommand(found: FoundCommand): FoundCommand {
   const { value: name, index } = argument;
   const subcommand = subcommands.find((known) => known.name === name);
   if (!subcommand) {
-    // The argument may be the value of an option that does not exist, which is what is wrong then.
+    // The argument may be the value of an unknown option. Parsing the options reports that option.
     if (command.load && hasUnknownOption(args, collectOptions(command))) return found;
     const names = subcommands.map((known) => known.name);
     const suggestion = formatSuggestion(name, names) || `; use ${formatChoices(names)}`;

@@ -50,35 +50,6 @@ export function defineCommand<Spec extends CommandSpec>(
   return { ...spec, ...subcommands, load };
 }
 
-export const CA_FILE_OPTION = {
-  "ca-file": {
-    kind: "text",
-    placeholder: "FILE",
-    help: "a file with CA certificates in PEM format to trust too, for the server and proxies",
-    complete: "file",
-  },
-} as const satisfies OptionSpecs;
-
-export const SERVER_OPTION = {
-  server: {
-    kind: "text",
-    placeholder: "URL",
-    help: "the Underpass server (default: the last login)",
-  },
-} as const satisfies OptionSpecs;
-
-/** Every command that uses the API has these options. */
-export const API_OPTIONS = {
-  ...SERVER_OPTION,
-  ...CA_FILE_OPTION,
-  "token-file": {
-    kind: "text",
-    placeholder: "FILE",
-    help: "a file with the capability token, as bytes or in base64 (default: UNDERPASS_TOKEN, or the last login)",
-    complete: "file",
-  },
-} as const satisfies OptionSpecs;
-
 export const CONFIG_OPTION = {
   config: {
     kind: "text",
@@ -103,8 +74,4 @@ export const LOG_LEVEL_OPTION = {
     help: "how much is printed (default: info); at a terminal, lines instead of the screen",
     choices: LEVELS,
   },
-} as const satisfies OptionSpecs;
-
-export const INSECURE_UPSTREAM_OPTION = {
-  "insecure-upstream": { kind: "flag", help: "accept any certificate of a local https server" },
 } as const satisfies OptionSpecs;

@@ -4,15 +4,14 @@ import { TunnelScreen } from "../output/tunnel-screen.ts";
 import type { Output } from "../output/output.ts";
 import { canShowScreen } from "../screen/terminal.ts";
 import { ServiceApi } from "../service-api.ts";
-import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
-import { findServerAccess, type ServerAccess } from "../server-access.ts";
-import { findTarget } from "../files/files-target.ts";
+import { getOnlyArgument } from "../options.ts";
+import { findServerAccess } from "../server-access.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
-import { HttpTunnel, type HttpTunnelOptions } from "../tunnel/http-tunnel.ts";
-import { getSubdomain, requireSharedName } from "../tunnel/tunnel-options.ts";
+import { HttpTunnel } from "../tunnel/http-tunnel.ts";
+import { parseHttpTunnel } from "../tunnel/http-definition.ts";
 import type { Input } from "./command.ts";
-import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
+import type { HTTP } from "./table/http.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
 import { PROGRAM } from "../program.ts";
 
@@ -39,33 +38,4 @@ export async function run({ values, positionals }: Input<typeof HTTP.options>): 
   } finally {
     stopInspector();
   }
-}
-
-/** An HTTP tunnel as its options describe it, without the access to the server. */
-export type HttpTunnelDefinition = Omit<HttpTunnelOptions, keyof ServerAccess>;
-
-/**
- * @param targetText the local server, as it was typed.
- * @param baseDirectory where the path of shared files starts. Default: the current directory.
- * @throws UsageError
- */
-export function parseHttpTunnel(
-  targetText: string,
-  values: OptionValues<typeof HTTP_TUNNEL_OPTIONS>,
-  baseDirectory?: string,
-): HttpTunnelDefinition {
-  const directoryListing = values["directory-listing"];
-  const target = findTarget(targetText, { directoryListing, baseDirectory });
-  const subdomain = getSubdomain(values);
-  if (values.url !== undefined && subdomain !== undefined)
-    throw new UsageError("use --url or --subdomain, not both");
-  if (values.pool) requireSharedName(values.url, subdomain);
-  return {
-    target,
-    publicUrl: values.url,
-    gates: { basicAuth: values["basic-auth"], policy: values["policy-file"] },
-    originOptions: values,
-    pool: values.pool,
-    settings: { ...values, subdomain },
-  };
 }

@@ -16,7 +16,7 @@ import { findServerAccess } from "../server-access.ts";
 import { ConfigReloader } from "../start/config-reloader.ts";
 import { TunnelGroup, type GroupChanges, type GroupConfig } from "../start/tunnel-group.ts";
 import type { RejectionError } from "../rejection-error.ts";
-import { formatSuggestion } from "../cli/suggestion.ts";
+import { formatSuggestion } from "../options/suggestion.ts";
 import type { Input } from "./command.ts";
 import type { START } from "./table/start.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";

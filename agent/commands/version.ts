@@ -1,7 +1,7 @@
 /** `underpass version`: the version, and with `--json` what a bug report needs. */
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { rejectExtraArguments } from "../options.ts";
-import { formatVersion } from "../cli/version.ts";
+import { formatVersion } from "../version.ts";
 import { printJson, printLine } from "../output/output.ts";
 import type { Input } from "./command.ts";
 import type { VERSION } from "./table/version.ts";

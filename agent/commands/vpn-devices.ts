@@ -21,7 +21,8 @@ import { RejectionError } from "../rejection-error.ts";
 import { derivePublicKey, generatePrivateKey } from "../vpn/wireguard/keys.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { checkConfig, fillPrivateKey } from "../vpn/wireguard/config.ts";
-import type { API_OPTIONS, Input } from "./command.ts";
+import type { API_OPTIONS } from "../options/access-options.ts";
+import type { Input } from "./command.ts";
 import type { VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./table/vpn.ts";
 import { PROGRAM } from "../program.ts";
 

@@ -2,13 +2,13 @@
 import { dirname, relative, resolve } from "node:path";
 import type { z } from "zod";
 import { DEFAULT_PROJECT_SLUG, toLabel } from "../../protocol/names.ts";
-import { formatSuggestion } from "../cli/suggestion.ts";
-import { parseHttpTunnel, type HttpTunnelDefinition } from "../commands/http.ts";
-import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
-import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
+import { formatSuggestion } from "../options/suggestion.ts";
 import type { ListenAddress } from "../connect/listen-address.ts";
-import { parseTcpTunnel, type TcpTunnelDefinition } from "../commands/tcp.ts";
 import { parseValue, UsageError, type OptionSpec, type OptionSpecs } from "../options.ts";
+import { parseTcpTunnel, type TcpTunnelDefinition } from "../tcp/tcp-definition.ts";
+import { TCP_TUNNEL_OPTIONS } from "../tcp/tcp-options.ts";
+import { parseHttpTunnel, type HttpTunnelDefinition } from "../tunnel/http-definition.ts";
+import { HTTP_TUNNEL_OPTIONS } from "../tunnel/http-options.ts";
 import { toKey } from "./option-keys.ts";
 import { ConfigFields, FILE_OPTIONS, TUNNEL_FIELDS } from "./schema.ts";
 import { explainError } from "../error-message.ts";

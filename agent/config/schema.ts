@@ -3,11 +3,11 @@
  * the command line is in the file too.
  */
 import { z } from "zod";
-import { API_OPTIONS } from "../commands/command.ts";
-import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
-import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
 import { INSPECT_OPTION } from "../inspect/inspect-address.ts";
+import { API_OPTIONS } from "../options/access-options.ts";
 import type { OptionSpec, OptionSpecs } from "../options.ts";
+import { TCP_TUNNEL_OPTIONS } from "../tcp/tcp-options.ts";
+import { HTTP_TUNNEL_OPTIONS } from "../tunnel/http-options.ts";
 import { toKey } from "./option-keys.ts";
 
 const Text = z.union([z.string(), z.number()], { error: "must be text" });

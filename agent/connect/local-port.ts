@@ -3,10 +3,9 @@ import { EventEmitter, once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWelcome } from "../../protocol/wire/frames.ts";
-import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
-import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
+import { reset, SPLICED_SERVER_OPTIONS } from "../../sockets/splice.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { explainError } from "../error-message.ts";
 import { SettingsError } from "../settings-error.ts";
@@ -62,16 +61,8 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
   constructor(options: LocalPortOptions) {
     super();
     this.#options = options;
-    this.#server = createServer(
-      {
-        allowHalfOpen: true,
-        pauseOnConnect: true,
-        noDelay: true,
-        keepAlive: true,
-        keepAliveInitialDelay: DATA_CONNECTION_KEEP_ALIVE_MS,
-        highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
-      },
-      (socket) => this.#forward(adoptSocket(socket)),
+    this.#server = createServer(SPLICED_SERVER_OPTIONS, (socket) =>
+      this.#forward(adoptSocket(socket)),
     );
   }
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { describeIssue, formatPath } from "../../protocol/schemas/issue-messages.ts";
 import { Label } from "../../protocol/schemas/scalars.ts";
 import { TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
-import { formatSuggestion } from "../cli/suggestion.ts";
+import { formatSuggestion } from "../options/suggestion.ts";
 import { findTarget } from "../files/files-target.ts";
 import { parseBasicAuth } from "../gates/basic-auth.ts";
 import { OFF } from "../gates/off.ts";

@@ -3,11 +3,10 @@
  * the meantime are read from the list, so that none is missing and none is repeated.
  */
 import { EventEmitter } from "node:events";
-import { getCaptureTimeMs, toCaptureIdPrefix } from "../../protocol/captures/id.ts";
 import type { CaptureExpression } from "../../protocol/captures/filter.ts";
+import { getCatchUpStart } from "../../protocol/captures/watch-protocol.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
-import { MINUTE_MS } from "../../shared/time.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { CaptureWatch } from "./capture-watch.ts";
 import type { ManagementApi } from "./management-api.ts";
@@ -18,8 +17,6 @@ const WAITING_MAX = 10_000;
 const SEEN_MAX = 20_000;
 /** How many requests are read at most after a reconnect. */
 const CATCH_UP_MAX = 10_000;
-/** A request that was received this long before the newest one may have ended while the connection was lost. */
-const CATCH_UP_OVERLAP_MS = MINUTE_MS;
 
 export interface LogSelection {
   /** undefined: all tunnels. */
@@ -145,7 +142,7 @@ export class CaptureLog extends EventEmitter<Events> {
   }
 
   async #readMissing(): Promise<CaptureSummary[]> {
-    const oldestId = this.#newestId === "" ? "" : getOverlapStart(this.#newestId);
+    const oldestId = this.#newestId === "" ? "" : getCatchUpStart(this.#newestId);
     const missing: CaptureSummary[] = [];
     const query = { ...this.#selection.filter.query, tunnel_id: this.#selection.tunnelId };
     for await (const page of this.#api.listCaptures(query, this.#stop.signal)) {
@@ -173,8 +170,4 @@ export class CaptureLog extends EventEmitter<Events> {
     if (id > this.#newestId) this.#newestId = id;
     if (this.#selection.filter.matches(capture)) this.emit("capture", capture);
   }
-}
-
-function getOverlapStart(id: string): string {
-  return toCaptureIdPrefix(getCaptureTimeMs(id) - CATCH_UP_OVERLAP_MS);
 }

@@ -10,6 +10,7 @@ import { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import {
   WATCH_CLOSE,
   WATCH_PING,
+  WATCH_PING_INTERVAL_MS,
   WATCH_PONG,
   WATCH_PROTOCOL,
 } from "../../protocol/captures/watch-protocol.ts";
@@ -22,8 +23,6 @@ import { openWebSocket, toWebSocketUrl } from "../websocket.ts";
 import type { ManagementApi } from "./management-api.ts";
 import { describeUnreadableMessage } from "../update-advice.ts";
 
-/** The server answers a ping without waking the object of the organization. */
-const PING_INTERVAL_MS = 15_000;
 const MESSAGE_MAX_BYTES = 16 * 1024 * 1024;
 const REFUSAL_MAX_BYTES = 64 * 1024;
 
@@ -99,7 +98,7 @@ export class CaptureWatch extends EventEmitter<Events> {
     this.#isPongMissing = false;
     // The server closes a connection with some seconds of delay if the client has never sent anything on it.
     this.#socket?.send(WATCH_PING);
-    this.#heartbeat = setInterval(() => this.#beat(), PING_INTERVAL_MS);
+    this.#heartbeat = setInterval(() => this.#beat(), WATCH_PING_INTERVAL_MS);
     this.emit("watching");
   }
 

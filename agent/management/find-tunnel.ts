@@ -1,6 +1,6 @@
 /** The tunnel that a user names by its name, its host, its URL or its id. */
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
-import { formatSuggestion } from "../cli/suggestion.ts";
+import { formatSuggestion } from "../options/suggestion.ts";
 import { rejectEmpty, UsageError } from "../options.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";

@@ -23,6 +23,10 @@ export const ORIGIN_OPTIONS = {
   },
 } as const satisfies OptionSpecs;
 
-export type OriginOptions = Partial<OptionValues<typeof ORIGIN_OPTIONS>> & {
-  "insecure-upstream"?: boolean;
-};
+export const INSECURE_UPSTREAM_OPTION = {
+  "insecure-upstream": { kind: "flag", help: "accept any certificate of a local https server" },
+} as const satisfies OptionSpecs;
+
+export type OriginOptions = Partial<
+  OptionValues<typeof ORIGIN_OPTIONS & typeof INSECURE_UPSTREAM_OPTION>
+>;

@@ -1,7 +1,7 @@
 /** Several tunnels in one process. A new configuration opens, closes and reopens only those whose entries differ. */
 import { EventEmitter } from "node:events";
 import { isDeepStrictEqual } from "node:util";
-import type { HttpTunnelDefinition } from "../commands/http.ts";
+import type { HttpTunnelDefinition } from "../tunnel/http-definition.ts";
 import type { TunnelEntry } from "../config/parse-config.ts";
 import { HttpTunnel } from "../tunnel/http-tunnel.ts";
 import type { Target } from "../origin/target.ts";

@@ -50,7 +50,7 @@ async function inject({ system, disks }: FaultTargets, fault: Fault): Promise<vo
       return system.kill(fault.process);
     case "pause": {
       const pid = await system.getPid(fault.process);
-      if (pid === undefined) throw new Error("it does not run");
+      if (pid === undefined) throw new Error(`the process ${fault.process} is not running`);
       return pause(pid, fault.seconds);
     }
     case "fill-disk": {

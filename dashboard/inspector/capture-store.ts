@@ -2,17 +2,14 @@
  * The newest captured requests of the organization, without gaps: those that are stored, then new ones as they happen. After a
  * lost connection, the requests of the meantime are read from the list. All inspectors of the page share one store.
  */
-import { getCaptureTimeMs, toCaptureIdPrefix } from "../../protocol/captures/id.ts";
+import { getCatchUpStart } from "../../protocol/captures/watch-protocol.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
-import { MINUTE_MS } from "../../shared/time.ts";
 import { CaptureList } from "./capture-list.ts";
 import { CAPTURES_PAGE_ROWS, type CapturesQuery } from "./captures-query.ts";
 import type { CaptureListener, CaptureSource } from "./request-view.ts";
 
 /** Older requests are dropped. */
 const NEWEST_CAPTURES_MAX = 10_000;
-/** A request that was received this long before the newest one may have ended while the connection was lost. */
-const CATCH_UP_OVERLAP_MS = MINUTE_MS;
 /** The pause between two readings of the list, after a failure or when the server did not send some requests. */
 const CATCH_UP_PAUSE_MS = 3_000;
 /** How long the connection stays open without a listener, such as from one page to the next. */
@@ -147,7 +144,7 @@ export class CaptureStore implements CaptureSource {
       this.put(page);
       return;
     }
-    const knownId = toCaptureIdPrefix(getCaptureTimeMs(newestId) - CATCH_UP_OVERLAP_MS);
+    const knownId = getCatchUpStart(newestId);
     let after: string | undefined;
     for (let rows = 0; rows < NEWEST_CAPTURES_MAX; rows += CAPTURES_PAGE_ROWS) {
       const page = await this.#server.list(after === undefined ? {} : { after });

@@ -5,6 +5,7 @@
 import {
   WATCH_BEARER_PREFIX,
   WATCH_PING,
+  WATCH_PING_INTERVAL_MS,
   WATCH_PONG,
   WATCH_PROTOCOL,
 } from "../../protocol/captures/watch-protocol.ts";
@@ -12,8 +13,6 @@ import type { WatchMessage } from "../../protocol/captures/watch-protocol.ts";
 import { getFreshToken } from "../api/session.ts";
 import type { CaptureWatchEvents } from "./capture-store.ts";
 
-/** The server answers a ping without waking the object of the organization. */
-const PING_INTERVAL_MS = 15_000;
 /** After a sleep, a connection that does not answer within this time is dead. */
 const PONG_WAIT_MS = 5_000;
 const RETRY_MIN_MS = 500;
@@ -74,7 +73,7 @@ export class CaptureWatch {
     this.#failures = 0;
     // The server is slow to close a connection on which the client has never sent anything.
     socket.send(WATCH_PING);
-    this.#heartbeat = setInterval(() => this.#ping(), PING_INTERVAL_MS);
+    this.#heartbeat = setInterval(() => this.#ping(), WATCH_PING_INTERVAL_MS);
     this.#events.onOpen();
   }
 

@@ -16,7 +16,7 @@ import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { SourceSlots } from "../../shared/bounds/source-slots.ts";
 import { RatePacer } from "../../sockets/rate-pacer.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
-import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
+import { reset, Splice, SPLICED_SERVER_OPTIONS } from "../../sockets/splice.ts";
 import { LISTEN_BACKLOG } from "../limits.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { SourceLimiter } from "./source-limiter.ts";
@@ -129,16 +129,8 @@ export class TunnelPort {
       onRefuse: (visitor, reason) => this.#countRefusal(reason, visitor.remoteAddress),
       onConnectionsNeeded: (count) => options.sendOpen(count),
     });
-    this.#server = createServer(
-      {
-        allowHalfOpen: true,
-        pauseOnConnect: true,
-        noDelay: true,
-        keepAlive: true,
-        keepAliveInitialDelay: DATA_CONNECTION_KEEP_ALIVE_MS,
-        highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
-      },
-      (socket) => this.#admit(adoptSocket(socket)),
+    this.#server = createServer(SPLICED_SERVER_OPTIONS, (socket) =>
+      this.#admit(adoptSocket(socket)),
     );
   }
 

@@ -6,8 +6,8 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { parseConfig } from "../../agent/config/parse-config.ts";
 import { buildJsonSchema } from "../../agent/config/schema.ts";
-import { HTTP_TUNNEL_OPTIONS } from "../../agent/commands/table/http.ts";
-import { TCP_TUNNEL_OPTIONS } from "../../agent/commands/table/tcp.ts";
+import { HTTP_TUNNEL_OPTIONS } from "../../agent/tunnel/http-options.ts";
+import { TCP_TUNNEL_OPTIONS } from "../../agent/tcp/tcp-options.ts";
 import { ROOT } from "../../self-host/build/build.ts";
 
 const page = readFileSync(join(ROOT, "docs/underpass-yml.md"), "utf8");

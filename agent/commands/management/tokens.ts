@@ -35,7 +35,8 @@ export async function listTokens(input: Input<typeof TOKENS.options>): Promise<n
     else if (rows.length > 0) table.format(rows.map(formatTokenRow)).forEach(printLine);
     shown += rows.length;
   }
-  if (shown === 0 && !values.json) process.stderr.write("There are no valid tokens.\n");
+  if (shown === 0 && !values.json)
+    process.stderr.write(values.all ? "There are no tokens.\n" : "There are no valid tokens.\n");
   return 0;
 }
 
@@ -139,7 +140,7 @@ async function writeOrPrint(
   return 0;
 }
 
-/** A token for certain names refuses the random name of a tunnel without one. */
+/** A token that is restricted to names does not allow random ones. */
 function formatNameOption({ allowedSubdomains }: MintedToken): string {
   const [pattern] = allowedSubdomains;
   if (pattern === undefined || allowedSubdomains.includes("*")) return "";

@@ -1,7 +1,8 @@
 import { parseListenAddress, type ListenAddress } from "../../connect/listen-address.ts";
 import { UsageError } from "../../options.ts";
 import { listTcpTunnelArguments } from "./list-arguments.ts";
-import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
+import { API_OPTIONS } from "../../options/access-options.ts";
+import { JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 export const CONNECT = {
   name: "connect",

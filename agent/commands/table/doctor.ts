@@ -1,4 +1,5 @@
-import { API_OPTIONS, type CommandSpec } from "../command.ts";
+import { API_OPTIONS } from "../../options/access-options.ts";
+import { type CommandSpec } from "../command.ts";
 
 export const DOCTOR = {
   name: "doctor",

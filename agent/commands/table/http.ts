@@ -1,32 +1,7 @@
-import { PUBLIC_TUNNEL_OPTIONS } from "../../gates/options.ts";
-import { ORIGIN_OPTIONS } from "../../origin/origin-options.ts";
 import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
-import type { OptionSpecs } from "../../options.ts";
-import { NAME_OPTION, TUNNEL_QUERY_OPTIONS } from "../../tunnel/tunnel-options.ts";
-import {
-  API_OPTIONS,
-  INSECURE_UPSTREAM_OPTION,
-  JSON_OPTION,
-  LOG_LEVEL_OPTION,
-  type CommandSpec,
-} from "../command.ts";
-
-/** Those that describe the tunnel. */
-export const HTTP_TUNNEL_OPTIONS = {
-  ...TUNNEL_QUERY_OPTIONS,
-  ...NAME_OPTION,
-  ...PUBLIC_TUNNEL_OPTIONS,
-  ...ORIGIN_OPTIONS,
-  "directory-listing": {
-    kind: "flag",
-    help: "show what a shared directory without index.html contains",
-  },
-  ...INSECURE_UPSTREAM_OPTION,
-  pool: {
-    kind: "flag",
-    help: "serve the name together with other agents that have --pool and the same token",
-  },
-} as const satisfies OptionSpecs;
+import { API_OPTIONS } from "../../options/access-options.ts";
+import { HTTP_TUNNEL_OPTIONS } from "../../tunnel/http-options.ts";
+import { JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 export const HTTP = {
   name: "http",

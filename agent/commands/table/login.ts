@@ -1,4 +1,5 @@
-import { CA_FILE_OPTION, SERVER_OPTION, type CommandSpec } from "../command.ts";
+import { CA_FILE_OPTION, SERVER_OPTION } from "../../options/access-options.ts";
+import { type CommandSpec } from "../command.ts";
 
 export const LOGIN = {
   name: "login",

@@ -1,4 +1,5 @@
-import { SERVER_OPTION, type CommandSpec } from "../command.ts";
+import { SERVER_OPTION } from "../../options/access-options.ts";
+import { type CommandSpec } from "../command.ts";
 
 export const OPEN = {
   name: "open",

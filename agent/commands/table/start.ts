@@ -1,12 +1,7 @@
 import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
 import { findOptionText } from "../../options.ts";
-import {
-  API_OPTIONS,
-  CONFIG_OPTION,
-  JSON_OPTION,
-  LOG_LEVEL_OPTION,
-  type CommandSpec,
-} from "../command.ts";
+import { API_OPTIONS } from "../../options/access-options.ts";
+import { CONFIG_OPTION, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 export const START = {
   name: "start",

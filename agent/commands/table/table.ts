@@ -98,7 +98,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       defineCommand(LOGOUT, async () => (await import("../login/logout.ts")).run),
       defineCommand(OPEN, async () => (await import("../open.ts")).run),
       defineCommand(DOCTOR, async () => (await import("../doctor.ts")).run),
-      defineCommand(COMPLETION, async () => (await import("../completion.ts")).run),
+      defineCommand(COMPLETION, async () => (await import("../completion/completion.ts")).run),
       {
         ...SERVICE,
         subcommands: [

@@ -1,29 +1,7 @@
 import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
-import type { OptionSpecs } from "../../options.ts";
-import { PROXY_PROTOCOLS } from "../../tcp/proxy-protocol.ts";
-import {
-  NAME_OPTION,
-  TCP_QUERY_OPTIONS,
-  TUNNEL_QUERY_OPTIONS,
-} from "../../tunnel/tunnel-options.ts";
-import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
-
-/** Those that describe the tunnel. */
-export const TCP_TUNNEL_OPTIONS = {
-  ...TUNNEL_QUERY_OPTIONS,
-  ...NAME_OPTION,
-  ...TCP_QUERY_OPTIONS,
-  private: {
-    kind: "flag",
-    help: "no public port: only `underpass connect` with a token reaches the tunnel",
-  },
-  "proxy-protocol": {
-    kind: "text",
-    placeholder: "VERSION",
-    help: "send a PROXY protocol header with the visitor's address on each local connection",
-    choices: PROXY_PROTOCOLS,
-  },
-} as const satisfies OptionSpecs;
+import { API_OPTIONS } from "../../options/access-options.ts";
+import { TCP_TUNNEL_OPTIONS } from "../../tcp/tcp-options.ts";
+import { JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 export const TCP = {
   name: "tcp",

@@ -1,6 +1,7 @@
 import { parseInterfaceName } from "../../vpn/wireguard/interface-name.ts";
 import { parseAddressBlock, parsePort } from "../../tunnel/tunnel-options.ts";
-import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
+import { API_OPTIONS } from "../../options/access-options.ts";
+import { JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 export const VPN = {
   name: "vpn",

@@ -1,12 +1,8 @@
 import { UsageError } from "../../options.ts";
 import { parseForwardTarget, type ForwardTarget } from "../../webhooks/forward-target.ts";
-import {
-  API_OPTIONS,
-  INSECURE_UPSTREAM_OPTION,
-  JSON_OPTION,
-  LOG_LEVEL_OPTION,
-  type CommandSpec,
-} from "../command.ts";
+import { API_OPTIONS } from "../../options/access-options.ts";
+import { INSECURE_UPSTREAM_OPTION } from "../../origin/origin-options.ts";
+import { JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 import { parseSinceOption } from "./since-option.ts";
 
 export const WEBHOOKS = {

@@ -44,7 +44,7 @@ export interface Stream {
 }
 
 /**
- * Frames a second that no stream takes: those of streams that have ended, which were in flight then, and the agent's own state.
+ * Frames a second that no stream takes: those that were in flight when their stream ended, and the agent's own state.
  * An agent that follows the protocol stops sending the former when it reads the reset.
  */
 export const STRAY_FRAMES_PER_SECOND_MAX = 50_000;
@@ -76,8 +76,8 @@ export class AgentLink {
   readonly #stray = { frames: 0, sinceMs: 0 };
   #attachment: AgentAttachment;
   isGoingAway = false;
-  /** The number of the latest choice among the agents of a pool that selected this one; 0: never selected. */
-  chosenLastAt = 0;
+  /** Choices among the agents of a pool are numbered: the latest one that selected this agent; 0: none. */
+  lastChoice = 0;
 
   /** @param pace of the tunnel: agents of a pool share it. */
   constructor(

@@ -103,7 +103,7 @@ export class Agents {
     if (links.length < 2) return links[0];
     const isLate = (link: AgentLink) => this.#isSilent(link, nowMs, HEARTBEAT_LATE_MS);
     const chosen = choosePoolAgent(links, tried, isLate);
-    if (chosen) chosen.chosenLastAt = ++this.#choices;
+    if (chosen) chosen.lastChoice = ++this.#choices;
     return chosen;
   }
 

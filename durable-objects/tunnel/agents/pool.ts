@@ -11,10 +11,7 @@ import type { AgentLink } from "./agent-link.ts";
 export const HEARTBEAT_LATE_MS = HEARTBEAT_INTERVAL_MS + 2_000;
 
 /** The properties of an agent that its choice depends on. */
-export type PoolAgent = Pick<
-  AgentLink,
-  "isGoingAway" | "isHealthy" | "streamCount" | "chosenLastAt"
->;
+export type PoolAgent = Pick<AgentLink, "isGoingAway" | "isHealthy" | "streamCount" | "lastChoice">;
 
 /**
  * @param tried the agents that could not answer this request: they come last.
@@ -47,7 +44,7 @@ interface Ranked {
 function isBetter(one: Ranked, other: Ranked): boolean {
   if (one.rank !== other.rank) return one.rank < other.rank;
   const streams = one.agent.streamCount - other.agent.streamCount;
-  return streams === 0 ? one.agent.chosenLastAt < other.agent.chosenLastAt : streams < 0;
+  return streams === 0 ? one.agent.lastChoice < other.agent.lastChoice : streams < 0;
 }
 
 /** Which agents a new one replaces, or why it may not serve. */

@@ -3,9 +3,9 @@
  * WebSocket on one side, a stream of the agent's connection on the other (docs/protocols/agent-protocol.md, "A client's
  * connection").
  *
- * The client's bytes are granted when they were forwarded to the agent, so that this object holds at most the
- * client's window. The agent's bytes are granted when the client has granted them, because this object also holds
- * the bytes that the platform queues for a slow socket. State that survives an event is in `SavedStream`.
+ * The client gets credit for bytes that were forwarded to the agent, so that this object holds at most the client's
+ * window. The agent gets credit for bytes only when the client has given credit for them, because this object also
+ * holds the bytes that the platform queues for a slow socket. State that survives an event is in `SavedStream`.
  */
 import {
   CLIENT_STREAM,
@@ -119,7 +119,7 @@ export class ClientStream implements Stream {
   onClientClosed(): void {
     if (this.#hasEnded) return;
     if (!this.#isComplete) return this.#resetAgent(RESET.canceled, "the client disconnected");
-    // The agent counts these bytes until they are granted. It does not count those within the reserve.
+    // The agent counts these bytes until it receives credit for them, except those within the reserve.
     const { link } = this.#deps;
     const bytes = this.#outstanding;
     if (bytes > STREAM_RESERVE_BYTES)
@@ -246,7 +246,7 @@ export class ClientStream implements Stream {
 
   // ── Inside: both directions ──
 
-  /** The bytes that the agent has sent without having been granted them again. */
+  /** The bytes from the agent for which it has received no credit yet. */
   get #outstanding(): number {
     const { toClient, agentUngranted } = this.#state;
     return this.#toClient.length + toClient + agentUngranted;

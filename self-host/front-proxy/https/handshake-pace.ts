@@ -1,6 +1,6 @@
 /**
- * How fast the handshakes of one source begin. Each takes this process half a millisecond or more, during which it serves
- * no other connection, and costs the client only a few hundred bytes, which may be always the same.
+ * Limits how fast the handshakes of one source begin. Each takes this process half a millisecond or more, during which it
+ * serves no other connection. It costs the client only a few hundred bytes, which can be the same each time.
  */
 import type { Socket } from "node:net";
 import { getAddressGroup } from "../../../shared/address-group.ts";
@@ -9,7 +9,7 @@ import { SECOND_MS } from "../../../shared/time.ts";
 
 /** Enough for an agent that opens a connection for each visitor of a TCP tunnel. */
 const HANDSHAKES_PER_SECOND = 300;
-/** Begin at once after a pause. */
+/** How many may begin at once after a pause. */
 const HANDSHAKES_BURST = 600;
 /** The source whose last handshake was the earliest is forgotten first. */
 const SOURCES_MAX = 16_384;
@@ -26,7 +26,7 @@ export class HandshakePace {
   }
 
   /** @param connection paused. @param begin is called now or, unless the connection is closed before, later. */
-  await(connection: Socket, begin: () => void): void {
+  schedule(connection: Socket, begin: () => void): void {
     const delayMs = this.reserve(connection.remoteAddress ?? "", performance.now());
     if (delayMs === 0) return begin();
     const timer = setTimeout(() => {

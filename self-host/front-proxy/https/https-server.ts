@@ -80,7 +80,7 @@ export class HttpsServer {
     this.#tls.on("tlsClientError", (_, visitor) => visitor.destroy());
     this.tcp = createTcpServer(options, (connection) => {
       if (!countOrClose(connection, admit)) return;
-      handshakePace.await(connection, () => this.#tls.emit("connection", connection));
+      handshakePace.schedule(connection, () => this.#tls.emit("connection", connection));
     });
   }
 

@@ -13,13 +13,13 @@ export const HttpsSettings = z.object({
   /** The address to listen on; null: all addresses. */
   host: z.string().nullable(),
   port: z.int(),
-  /** In URLs. */
+  /** The port in public URLs. */
   publicPort: z.int(),
   /** Where plain HTTP is redirected to HTTPS; null: nowhere. */
   redirectPort: z.int().nullable(),
   /** Absolute paths of files in PEM: the certificate with the intermediate ones, and its private key. */
   files: z.object({ certificateFile: z.string(), keyFile: z.string() }).nullable(),
-  /** For hosts that the certificate in the files is not for; null: they get none. */
+  /** For hosts that the certificate in the files is not for; null: those hosts get no certificate. */
   acme: AcmeSettings.nullable(),
 });
 export type HttpsSettings = z.infer<typeof HttpsSettings>;

@@ -9,7 +9,7 @@ import {
 import type { ConnectionKind, OpenConnection } from "./open-connection.ts";
 import { REFUSAL_REASONS, type RefusalReason } from "../refusals.ts";
 
-/** What answers a request. Requests that the front proxy refuses before their head is complete reach no other. */
+/** What answers a request. Requests that the front proxy refuses before their head is complete reach no other handler. */
 const HANDLERS = ["tunnel", "api", "relay", "front_proxy"] as const;
 export type Handler = (typeof HANDLERS)[number];
 /** What a request is forwarded to. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HTTP_TUNNEL_OPTIONS } from "../../../agent/commands/table/http.ts";
+import { HTTP_TUNNEL_OPTIONS } from "../../../agent/tunnel/http-options.ts";
 import { parseOptions, UsageError } from "../../../agent/options.ts";
 import {
   TCP_QUERY_OPTIONS,

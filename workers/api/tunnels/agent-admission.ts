@@ -19,12 +19,8 @@ import { createDatabase } from "../../jobs/outbox.ts";
 import { getConfig, privateTcpUrl, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import type { AgentRequest, AgentVerdict } from "../../internal-api-binding.ts";
-import {
-  verifyCapabilityToken,
-  type TokenPayload,
-} from "../../identity/tokens/capability-token.ts";
-import { fromCanonicalBase64, toHex, toUuid } from "../../../shared/bytes.ts";
-import { getCapabilityTokenKeys } from "../../identity/keys.ts";
+import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
+import { toHex, toUuid } from "../../../shared/bytes.ts";
 import { refreshTunnelStatuses } from "../../store/tunnels/object-sync.ts";
 import { tunnelObject } from "../../objects.ts";
 import { UndeliveredError, type Database } from "../../store/database.ts";
@@ -43,6 +39,7 @@ import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import { LimitReachedError } from "../../store/bounds.ts";
 import { planLacksPassword, prepareGates } from "./agent-gates.ts";
 import { resolveRequestedTunnel, toDomainRefusal } from "./agent-hosts.ts";
+import { requireAllowedSubdomain, requireProject, verifyToken } from "./agent-token.ts";
 import { ConnectionRefusedError, describeOutside, toRefusal, toTokenRefusal } from "./refusals.ts";
 
 export async function admitAgent(env: Env, request: AgentRequest): Promise<AgentVerdict> {
@@ -77,34 +74,12 @@ export async function recheckAdmission(env: Env, admission: AgentAdmission): Pro
   switch (await findTokenRefusal(createDatabase(env, orgId), tokenNonce)) {
     case null:
       return;
-    case "revoked":
+    case "token_revoked":
       await tunnelObject(env, tunnelId).revokeToken(tokenNonce);
       return;
     case "over_budget":
       await tunnelObject(env, tunnelId).disconnectOverBudget(tokenNonce);
   }
-}
-
-const TOKEN_ERRORS = {
-  malformed: "the token is unreadable",
-  bad_signature: "the token was not signed by this server",
-  expired: "the token has expired",
-} as const;
-
-export async function verifyToken(config: Config, bearer: string): Promise<TokenPayload> {
-  const bytes = fromCanonicalBase64(bearer);
-  if (!bytes) throw new ConnectionRefusedError("unauthorized", TOKEN_ERRORS.malformed);
-  const keys = await getCapabilityTokenKeys(config);
-  const verdict = await verifyCapabilityToken(bytes, keys, Date.now());
-  if ("error" in verdict)
-    throw new ConnectionRefusedError("unauthorized", TOKEN_ERRORS[verdict.error]);
-  if (verdict.ok.kind !== "agent") {
-    throw new ConnectionRefusedError(
-      "unauthorized",
-      "the token is a master key, which can only mint tokens",
-    );
-  }
-  return verdict.ok;
 }
 
 /** Finds or creates the tunnel's row. */
@@ -119,15 +94,10 @@ async function register(
   for (let tries = 1; ; tries++) {
     const requested = await resolveRequestedTunnel(getConfig(env), db, token, query);
     const { projectSlug, domain } = requested;
-    if (token.project !== null && token.project !== projectSlug) {
-      throw new ConnectionRefusedError(
-        "forbidden",
-        `the token is restricted to the project ${token.project}`,
-      );
-    }
+    requireProject(token, projectSlug);
     const name = requested.name ?? generateRandomName();
     const label = toLabel(name, projectSlug);
-    requireAllowedLabel(token, label);
+    requireUsableLabel(token, label);
     const registration = await registerWithFreshStatus(env, db, {
       orgId: toUuid(token.organizationId),
       tokenNonce: toHex(token.nonce),
@@ -172,7 +142,7 @@ async function explainTakenPort(
     : new ConnectionRefusedError("duplicate_name", message, "port_taken");
 }
 
-function requireAllowedLabel(token: TokenPayload, label: string): void {
+function requireUsableLabel(token: TokenPayload, label: string): void {
   const labelError = findLabelError(label);
   if (labelError !== null)
     throw new ConnectionRefusedError("invalid_request", `the name ${labelError}`);
@@ -183,14 +153,7 @@ function requireAllowedLabel(token: TokenPayload, label: string): void {
       `${label} ${reservedError}`,
       "name_unavailable",
     );
-  if (!isAllowedLabel(token.allowedSubdomains, label)) {
-    const patterns = token.allowedSubdomains.join(", ");
-    throw new ConnectionRefusedError(
-      "forbidden",
-      `the token allows only ${patterns}`,
-      "name_not_allowed",
-    );
-  }
+  requireAllowedSubdomain(token, label);
 }
 
 function requireShard({ shards }: RegisteredTunnel["tunnel"], shard = 0): void {

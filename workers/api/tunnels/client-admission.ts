@@ -2,7 +2,6 @@
  * Admits a client of `underpass connect` to a TCP tunnel. Like an agent's admission it runs in a request of its own
  * (`InternalApi.admitClient`), because everything that a request references lives as long as the client's connection.
  */
-import { isAllowedLabel } from "../../../protocol/names.ts";
 import { createDatabase } from "../../jobs/outbox.ts";
 import { getConfig } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
@@ -11,13 +10,13 @@ import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
 import { tunnelObject } from "../../objects.ts";
 import { findTokenRefusal } from "../../store/tokens/spending.ts";
+import type { TokenRefusal } from "../../store/tokens/token-refusal.ts";
 import {
   findStreamTarget,
   type StreamTarget,
-  type TokenRefusal,
   type TunnelRefusal,
 } from "../../store/tunnels/tcp-tunnels.ts";
-import { verifyToken } from "./agent-admission.ts";
+import { requireAllowedSubdomain, requireProject, verifyToken } from "./agent-token.ts";
 import { ConnectionRefusedError, toRefusal, toTokenRefusal } from "./refusals.ts";
 
 export async function admitClient(
@@ -41,7 +40,8 @@ export async function admitClient(
 export async function recheckClient(env: Env, { admission, orgId }: AdmittedClient): Promise<void> {
   const { tunnelId, tokenNonce } = admission;
   const refusal = await findTokenRefusal(createDatabase(env, orgId), tokenNonce);
-  if (refusal === "revoked") await tunnelObject(env, tunnelId).disconnectClients([tokenNonce]);
+  if (refusal === "token_revoked")
+    await tunnelObject(env, tunnelId).disconnectClients([tokenNonce]);
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -52,20 +52,8 @@ async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promis
   const db = createDatabase(env, tokenName.orgId);
   const target = await findStreamTarget(db, tokenName, tunnelName);
   if (typeof target === "string") throw explainRefusal(target);
-  const { subdomain, projectSlug } = target;
-  if (token.project !== null && token.project !== projectSlug) {
-    throw new ConnectionRefusedError(
-      "forbidden",
-      `the token is restricted to the project ${token.project}`,
-    );
-  }
-  if (!isAllowedLabel(token.allowedSubdomains, subdomain)) {
-    throw new ConnectionRefusedError(
-      "forbidden",
-      "the token does not allow this subdomain",
-      "name_not_allowed",
-    );
-  }
+  requireProject(token, target.projectSlug);
+  requireAllowedSubdomain(token, target.subdomain);
   return target;
 }
 

@@ -31,7 +31,7 @@ import { takeToken } from "../rate-limit.ts";
 import { createRouter, documentRoute, jsonResponse, route, type ApiContext } from "../route.ts";
 import { toToken } from "../tokens/tokens.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
-import { verifyToken } from "./agent-admission.ts";
+import { verifyToken } from "./agent-token.ts";
 import {
   ConnectionRefusedError,
   refuseSubprotocol,

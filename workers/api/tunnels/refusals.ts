@@ -10,7 +10,7 @@ import { explainSubprotocolMismatch } from "../../../protocol/wire/version-misma
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { isDatabaseUnavailable } from "../../database-outage.ts";
 import type { PortOutsideRanges } from "../../store/networks/relay-ports.ts";
-import type { TokenRefusal } from "../../store/tunnels/tcp-tunnels.ts";
+import type { TokenRefusal } from "../../store/tokens/token-refusal.ts";
 import type { ApiContext } from "../route.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 

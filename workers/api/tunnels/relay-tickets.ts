@@ -12,7 +12,7 @@ import {
   type ServedTunnel,
   type ServingRefusal,
 } from "../../store/tunnels/tcp-tunnels.ts";
-import { verifyToken } from "./agent-admission.ts";
+import { verifyToken } from "./agent-token.ts";
 import { unauthorized, tokenVerifiedByHandler } from "../guard.ts";
 import {
   createRouter,

@@ -160,11 +160,11 @@ export function pickCurrentSubscription<
   const rank = (candidate: Candidate) =>
     [candidate.isEntitling, isOngoing(candidate.status)].map(Number);
   const [first] = [...subscriptions].sort((a, b) => {
-    const [entitlesA = 0, livesA = 0] = rank(a);
-    const [entitlesB = 0, livesB = 0] = rank(b);
+    const [entitlesA = 0, ongoingA = 0] = rank(a);
+    const [entitlesB = 0, ongoingB = 0] = rank(b);
     if (entitlesA !== entitlesB) return entitlesB - entitlesA;
     if (entitlesA && a.plan !== b.plan) return isBetter(a.plan, b.plan) ? -1 : 1;
-    return livesB - livesA || b.eventAt.getTime() - a.eventAt.getTime();
+    return ongoingB - ongoingA || b.eventAt.getTime() - a.eventAt.getTime();
   });
   return first ?? null;
 }

@@ -127,14 +127,14 @@ export async function isOverBudget(reader: Reader, tokenId: string): Promise<boo
 export async function findTokenRefusal(
   { query }: Database,
   nonce: string,
-): Promise<"revoked" | "over_budget" | null> {
+): Promise<"token_revoked" | "over_budget" | null> {
   const [token] = await query
     .select({ id: tokens.id, revokedAt: tokens.revokedAt, hasBudget: sql<boolean>`${hasBudget}` })
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
     .where(eq(tokens.nonce, nonce));
-  if (!token || token.revokedAt) return "revoked";
+  if (!token || token.revokedAt) return "token_revoked";
   return token.hasBudget && (await isOverBudget(query, token.id)) ? "over_budget" : null;
 }
 

@@ -24,6 +24,7 @@ import { lockPlan } from "../locks.ts";
 import { isPortRefusal, type PortRefusal } from "../networks/relay-ports.ts";
 import { lockProject } from "../organizations/projects.ts";
 import { isOverBudget } from "../tokens/spending.ts";
+import { requireUsable, type TokenRefusal } from "../tokens/token-refusal.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
@@ -64,10 +65,7 @@ export interface RegistrationRequest {
 }
 
 export type RegistrationRefusal =
-  | "token_unknown"
-  | "token_revoked"
-  | "over_budget"
-  | "organization_not_approved"
+  | TokenRefusal
   | "project_not_found"
   | "tunnel_deleted"
   | "tunnel_expired"
@@ -345,10 +343,7 @@ async function lockToken({ tx }: UnitOfWork, { orgId, tokenNonce }: Registration
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, tokenNonce)))
     .for("no key update", { of: tokens });
-  if (!token) return "token_unknown";
-  if (token.revokedAt) return "token_revoked";
-  if (token.approvalStatus !== "approved") return "organization_not_approved";
-  return token;
+  return requireUsable(token);
 }
 
 /**

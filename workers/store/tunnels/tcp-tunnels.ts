@@ -2,6 +2,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { isOverBudget } from "../tokens/spending.ts";
+import { requireUsable, type TokenRefusal } from "../tokens/token-refusal.ts";
 import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
@@ -10,11 +11,6 @@ import type { TokenClaims } from "../tokens/tokens.ts";
 import { replaceTunnelPort, type ReplacementRefusal } from "./tcp-ports.ts";
 import { isDue, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
-export type TokenRefusal =
-  | "token_unknown"
-  | "token_revoked"
-  | "organization_not_approved"
-  | "over_budget";
 export type TunnelRefusal = "not_found" | "not_tcp" | "tunnel_expired" | "tunnel_stopped";
 
 /** A tunnel, with what an agent needs to serve it at its relay. */
@@ -83,7 +79,6 @@ export async function findStreamTarget(
   return findTcpTunnel(db, token.orgId, which);
 }
 
-/** Reads the token's row: the token's signature remains valid after a revocation. */
 async function findUsableToken(
   { query }: Database,
   { orgId, nonce }: TokenClaims,
@@ -97,10 +92,9 @@ async function findUsableToken(
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, nonce), eq(tokens.kind, "agent")));
-  if (!token) return "token_unknown";
-  if (token.revokedAt) return "token_revoked";
-  if (token.approvalStatus !== "approved") return "organization_not_approved";
-  return (await isOverBudget(query, token.id)) ? "over_budget" : { id: token.id };
+  const usable = requireUsable(token);
+  if (typeof usable === "string") return usable;
+  return (await isOverBudget(query, usable.id)) ? "over_budget" : { id: usable.id };
 }
 
 async function findTcpTunnel(

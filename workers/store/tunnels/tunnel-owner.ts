@@ -5,6 +5,7 @@
 import { and, eq, isNull, sql, type SQL } from "drizzle-orm";
 import { prepared, type Database } from "../database.ts";
 import { isOverBudget, hasBudget } from "../tokens/spending.ts";
+import { isUsable } from "../tokens/token-refusal.ts";
 import { masters } from "../tokens/tokens.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -33,8 +34,7 @@ const owners = prepared((query) =>
       and(
         eq(tokens.orgId, sql.placeholder("orgId")),
         eq(tokens.nonce, sql.placeholder("tokenNonce")),
-        isNull(tokens.revokedAt),
-        eq(organizations.approvalStatus, "approved"),
+        isUsable,
         eq(projects.slug, sql.placeholder("projectSlug")),
         isNull(projects.deletedAt),
       ),
@@ -73,10 +73,9 @@ export function buildOwnerLock({ tokenId, projectId }: TunnelOwner, next = sql`t
 export function isAdmitted({ orgId, tokenId, projectId, plan }: TunnelOwner, label: string): SQL {
   const isCurrent = and(
     eq(tokens.id, tokenId),
-    isNull(tokens.revokedAt),
     eq(organizations.id, orgId),
     eq(organizations.plan, plan),
-    eq(organizations.approvalStatus, "approved"),
+    isUsable,
     eq(projects.id, projectId),
     isNull(projects.deletedAt),
   );

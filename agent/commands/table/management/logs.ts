@@ -5,7 +5,8 @@ import {
   type CaptureExpression,
 } from "../../../../protocol/captures/filter.ts";
 import { UsageError } from "../../../options.ts";
-import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../../command.ts";
+import { API_OPTIONS } from "../../../options/access-options.ts";
+import { JSON_OPTION, type CommandSpec } from "../../command.ts";
 import { explainError } from "../../../error-message.ts";
 import { parseSinceOption } from "../since-option.ts";
 

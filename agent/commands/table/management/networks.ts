@@ -1,4 +1,5 @@
-import { API_OPTIONS, JSON_OPTION, YES_OPTION, type CommandSpec } from "../../command.ts";
+import { API_OPTIONS } from "../../../options/access-options.ts";
+import { JSON_OPTION, YES_OPTION, type CommandSpec } from "../../command.ts";
 
 export const NETWORKS = {
   name: "networks",

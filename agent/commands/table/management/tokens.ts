@@ -1,7 +1,8 @@
 import { TOKEN_TTL_MAX_HOURS } from "../../../../protocol/limits.ts";
 import { SUBDOMAIN_WILDCARD } from "../../../../protocol/names.ts";
 import { UsageError } from "../../../options.ts";
-import { API_OPTIONS, JSON_OPTION, YES_OPTION, type CommandSpec } from "../../command.ts";
+import { API_OPTIONS } from "../../../options/access-options.ts";
+import { JSON_OPTION, YES_OPTION, type CommandSpec } from "../../command.ts";
 import { listTokenArguments } from "../list-arguments.ts";
 
 const LIST_OPTIONS = {

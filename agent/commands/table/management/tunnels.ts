@@ -1,4 +1,5 @@
-import { API_OPTIONS, JSON_OPTION, YES_OPTION, type CommandSpec } from "../../command.ts";
+import { API_OPTIONS } from "../../../options/access-options.ts";
+import { JSON_OPTION, YES_OPTION, type CommandSpec } from "../../command.ts";
 import { listTunnelArguments } from "../list-arguments.ts";
 
 /** In the order in which a tunnel gets them. */

@@ -8,7 +8,7 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { spawn } from "@lydell/node-pty";
 import { beforeAll, describe, expect, test } from "vitest";
-import { SHELLS } from "../../../../agent/cli/completion-scripts.ts";
+import { SHELLS } from "../../../../agent/commands/completion/scripts.ts";
 import { ROOT } from "../../../../self-host/build/build.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";

@@ -1,6 +1,6 @@
 /** underpass.yml: the values that it may have, and the sentence, line and column of each mistake. */
 import { basename, dirname, join } from "node:path";
-import type { HttpTunnelDefinition } from "../../../../agent/commands/http.ts";
+import type { HttpTunnelDefinition } from "../../../../agent/tunnel/http-definition.ts";
 import { describe, expect, test } from "vitest";
 import { parseConfig } from "../../../../agent/config/parse-config.ts";
 

@@ -22,8 +22,8 @@ test("a clock that is set back delays no handshake", () => {
   onTestFinished(() => void vi.useRealTimers());
   const pace = new HandshakePace(10, 2);
   const begin = vi.fn<() => void>();
-  pace.await(new Socket(), begin);
+  pace.schedule(new Socket(), begin);
   vi.setSystemTime(Date.now() - 3_600_000);
-  pace.await(new Socket(), begin);
+  pace.schedule(new Socket(), begin);
   expect(begin).toHaveBeenCalledTimes(2);
 });

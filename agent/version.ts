@@ -1,4 +1,4 @@
-import { SERVICE_VERSION } from "../../protocol/version.ts";
+import { SERVICE_VERSION } from "../protocol/version.ts";
 
 export function formatVersion(): string {
   return `underpass ${SERVICE_VERSION}`;

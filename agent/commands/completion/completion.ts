@@ -1,10 +1,10 @@
 /** `underpass completion`: makes a shell complete command lines of `underpass`. */
 import { basename } from "node:path";
-import { SHELLS } from "../cli/completion-scripts.ts";
-import { formatSuggestion } from "../cli/suggestion.ts";
-import { formatChoices, rejectExtraArguments, UsageError } from "../options.ts";
-import type { Input } from "./command.ts";
-import type { COMPLETION } from "./table/completion.ts";
+import { SHELLS } from "./scripts.ts";
+import { formatSuggestion } from "../../options/suggestion.ts";
+import { formatChoices, rejectExtraArguments, UsageError } from "../../options.ts";
+import type { Input } from "../command.ts";
+import type { COMPLETION } from "../table/completion.ts";
 
 export function run({ positionals }: Input<typeof COMPLETION.options>): number {
   const [name, ...rest] = positionals;
