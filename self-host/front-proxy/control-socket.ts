@@ -45,11 +45,11 @@ export function createControlServer(options: ControlOptions): Server {
 async function answerDeparted(
   request: IncomingMessage,
   response: ServerResponse,
-  { isConnected }: ControlOptions,
+  options: ControlOptions,
 ): Promise<void> {
   try {
     const keys = parseKeys(await text(request));
-    response.end(formatKeys(keys.filter((key) => !isConnected(key))));
+    response.end(formatKeys(keys.filter((key) => !options.isConnected(key))));
   } catch {
     // The request broke off.
     response.destroy();

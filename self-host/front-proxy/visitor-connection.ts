@@ -109,7 +109,9 @@ export class VisitorConnection {
       this.#refuse(NO_ANSWER);
     } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#hasResponseBegun) {
       this.#refuse(TOO_SLOW);
-    } else if (this.#isHeld && silentMs > HELD_MAX_MS) {
+    } else if (phase.kind === "response" && this.#heldBytes && silentMs > HELD_MAX_MS) {
+      reset(this.#visitor);
+    } else if (phase.kind === "body" && !this.#upstream.isFlushed && silentMs > HELD_MAX_MS) {
       reset(this.#visitor);
     } else if ("untilMs" in phase && this.isFlushed) {
       if (nowMs > phase.untilMs || silentMs > LINGER_PAUSE_MAX_MS) this.#visitor.destroy();
@@ -123,13 +125,6 @@ export class VisitorConnection {
 
   get isFlushed(): boolean {
     return this.#visitor.writableLength === 0;
-  }
-
-  /** Whether the visitor is not read from until the response ends, or until workerd takes more of the request's body. */
-  get #isHeld(): boolean {
-    const { kind } = this.#phase;
-    if (kind === "response") return this.#heldBytes !== undefined;
-    return kind === "body" && !this.#upstream.isFlushed;
   }
 
   /** Ends a response that can't be completed: the visitor gets what has arrived, and notices that the rest is missing. */

@@ -18,13 +18,14 @@ beforeEach(() => {
   isDown = false;
   departed = [];
   visitors = new DepartedVisitors({
-    async fetch(_url: unknown, init?: { body?: unknown }) {
+    fetch(_url: unknown, init?: { body?: unknown }) {
       const keys = String(init?.body).split("\n");
       asked.push(keys);
-      if (isDown) throw new Error("connection refused");
-      return new Response(keys.filter((key) => gone.includes(key)).join("\n"));
+      if (isDown) return Promise.reject(new Error("connection refused"));
+      const body = keys.filter((key) => gone.includes(key)).join("\n");
+      return Promise.resolve(new Response(body));
     },
-  } as Pick<Fetcher, "fetch">);
+  });
 });
 afterEach(() => void vi.useRealTimers());
 
