@@ -111,6 +111,8 @@ export class VisitorConnection {
       this.#refuse(TOO_SLOW);
     } else if (phase.kind === "response" && this.#heldBytes && silentMs > HELD_MAX_MS) {
       reset(this.#visitor);
+    } else if (phase.kind === "body" && !this.#upstream.isFlushed && silentMs > HELD_MAX_MS) {
+      reset(this.#visitor);
     } else if ("untilMs" in phase && this.isFlushed) {
       if (nowMs > phase.untilMs || silentMs > LINGER_PAUSE_MAX_MS) this.#visitor.destroy();
     }

@@ -241,6 +241,8 @@ export class Visitors {
 
   /** To a connected agent, or to one that reconnects in time. */
   #forward(visit: PendingRequest): void {
+    // The visitor left during a slow check of the access rules, or while the request waited for an agent.
+    if (visit.request.signal.aborted) return this.#abandon(visit);
     // An agent that brings a gate must not receive requests that were admitted without it, and that waited for an agent.
     if (visit.rules !== this.#deps.access.rules) return this.#refuseAdmitted(visit);
     const link = this.#deps.agents.choose(Date.now(), visit.tried);
@@ -263,9 +265,7 @@ export class Visitors {
   async #forwardParked(visit: PendingRequest): Promise<void> {
     const { signal } = visit.request;
     const isConnected = await this.waitForAgent(visit.address, signal);
-    // A request whose visitor disconnected while it waited is not forwarded.
-    if (signal.aborted) visit.recording?.abort();
-    else if (isConnected) return this.#forward(visit);
+    if (isConnected || signal.aborted) return this.#forward(visit);
     visit.place.leave();
     visit.resolve(this.#refuseOffline(visit.recording));
   }
@@ -295,6 +295,13 @@ export class Visitors {
     return this.#deps.agents
       .listServing(Date.now())
       .some((link) => link.isHealthy && !tried.includes(link));
+  }
+
+  /** Nobody waits for the answer. */
+  #abandon(visit: PendingRequest): void {
+    visit.recording?.abort();
+    visit.place.leave();
+    visit.resolve(this.#refuseOffline(visit.recording));
   }
 
   #refuseAdmitted(visit: PendingRequest): void {

@@ -1,6 +1,6 @@
 /** Responses to uploads of which the server has not read everything. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { LINGER_PAUSE_MAX_MS } from "../../../../self-host/front-proxy/limits.ts";
+import { HELD_MAX_MS, LINGER_PAUSE_MAX_MS } from "../../../../self-host/front-proxy/limits.ts";
 import type { ConnectionEnd } from "../../../harness/connection-end.ts";
 import { CF_BLOB_FIELD, FrontProxyStage, GET, OK } from "../../../harness/front-proxy-stage.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
@@ -56,4 +56,24 @@ test("after it, a visitor who does not go on with the upload is disconnected", a
   expect(visitor.hasEnded).toBe(false);
   stage.passTime(LINGER_PAUSE_MAX_MS + 1);
   await vi.waitUntil(() => visitor.hasEnded, WAIT_OPTIONS);
+});
+
+test("before it ends, a visitor who leaves while the server reads nothing is noticed in the end", async () => {
+  const visitor = await stage.visit();
+  visitor.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n");
+  const origin = await stage.server();
+  await origin.waitFor("\r\n\r\n");
+  origin.socket.pause();
+  const start = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc";
+  origin.send(start);
+  await visitor.waitFor(start);
+  visitor.send("b".repeat(19_000_000));
+  visitor.socket.end();
+  stage.passTime(HELD_MAX_MS - 1_000);
+  expect(stage.closed).toBe(0);
+  // The buffers of the connection to the server must be full first.
+  await vi.waitUntil(() => {
+    stage.passTime(HELD_MAX_MS + 1_000);
+    return stage.closed === 1;
+  }, WAIT_OPTIONS);
 });

@@ -1,3 +1,4 @@
+import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { parseCredit, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
@@ -60,6 +61,15 @@ describe("a request", () => {
     visitor.abort();
     await expect(answer).rejects.toThrow();
     expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.canceled });
+  });
+
+  test("is not sent to the agent when its visitor has already disconnected", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const request = new Request("http://shop.localhost/left", { signal: AbortSignal.abort() });
+    const { status } = await runInDurableObject(tunnel.stub, (object) => object.fetch(request));
+    expect(status).toBe(502);
+    expect(agent.pendingFrames).toBe(0);
   });
 
   test("that is answered early ends at once, and is not read to its end", async () => {
