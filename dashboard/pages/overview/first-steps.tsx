@@ -81,7 +81,6 @@ export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
 function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): FirstStep[] {
   const tunnel = findExample(tunnels);
   const isTcp = tunnel?.protocol === "tcp";
-  const port = tunnel?.localPort ?? EXAMPLE_PORT;
   const serve = tunnel ? getServeArguments(tunnel) : `http ${EXAMPLE_PORT}`;
   return [
     {
@@ -89,7 +88,7 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
       isDone: tunnels.some(({ lastSeenAt }) => lastSeenAt !== null),
       content: (
         <>
-          <p className="hint">On the machine whose port {port} you want to share:</p>
+          <p className="hint">On the machine whose port you want to share:</p>
           <Command>{formatAgentCommand(serve)}</Command>
         </>
       ),

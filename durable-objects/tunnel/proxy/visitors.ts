@@ -42,7 +42,7 @@ import type { Lifetime } from "../lifetime.ts";
 import { ParkedRequests, getGracePeriodLeftMs } from "../agents/parked-requests.ts";
 import { UPLOAD_BUFFER_BYTES } from "./request-body.ts";
 import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
-import { VisitorSockets } from "./visitor-sockets.ts";
+import { VisitorSockets } from "./websockets/visitor-sockets.ts";
 
 const STOPPED_MESSAGE =
   "The owner of this tunnel has stopped it, and can start it in the dashboard, or with: underpass tunnels start NAME";

@@ -10,8 +10,8 @@ import {
 import { LiveTunnel, TestSocket, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { edgeGarbageCollection } from "../../../../shared/garbage-collection.ts";
 import { createRandom } from "../../../harness/random.ts";
-import { VISITOR_SOCKETS_MAX } from "../../../../durable-objects/tunnel/proxy/visitor-sockets.ts";
-import { TUNNEL_SOCKETS_MAX_BYTES } from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
+import { VISITOR_SOCKETS_MAX } from "../../../../durable-objects/tunnel/proxy/websockets/visitor-sockets.ts";
+import { TUNNEL_SOCKETS_MAX_BYTES } from "../../../../durable-objects/tunnel/proxy/websockets/socket-memory.ts";
 
 async function connected() {
   const tunnel = new LiveTunnel();

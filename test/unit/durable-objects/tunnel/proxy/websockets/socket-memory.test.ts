@@ -2,13 +2,13 @@ import { describe, expect, test } from "vitest";
 import {
   BufferedBytes,
   ISOLATE_BUFFER_MAX_BYTES,
-} from "../../../../durable-objects/tunnel/buffered-bytes.ts";
+} from "../../../../../../durable-objects/tunnel/buffered-bytes.ts";
 import {
   ISOLATE_SOCKETS_MAX_BYTES,
   SocketMemory,
   TUNNEL_SOCKETS_MAX_BYTES,
   type MemoryHolder,
-} from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
+} from "../../../../../../durable-objects/tunnel/proxy/websockets/socket-memory.ts";
 
 const MIB = 1024 * 1024;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { getTruncationSignal } from "../../../../durable-objects/tunnel/proxy/response-body.ts";
+import { getTruncationSignal } from "../../../../../durable-objects/tunnel/proxy/response-body.ts";
 
 test.each([
   ["aborts a body of which the visitor notices it", "text/html", true, "abort"],

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { DepartedVisitors } from "../../../../durable-objects/tunnel/proxy/departed-visitors.ts";
+import { DepartedVisitors } from "../../../../../durable-objects/tunnel/proxy/departed-visitors.ts";
 
 const PAUSE_MS = 5_000;
 

@@ -3,9 +3,9 @@
  * their remaining parts. They share the isolate's buffer with the bodies of requests and responses. A message is in memory
  * before anything can refuse it, so a bound is kept by ending sockets: the one that holds the most first.
  */
-import { FairShare, type Share } from "../../../shared/bounds/fair-share.ts";
-import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
-import { createBufferShare, isBufferExceeded } from "../buffered-bytes.ts";
+import { FairShare, type Share } from "../../../../shared/bounds/fair-share.ts";
+import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../../../protocol/limits.ts";
+import { createBufferShare, isBufferExceeded } from "../../buffered-bytes.ts";
 
 const MIB = 1024 * 1024;
 

@@ -1,22 +1,22 @@
 /** A visitor's WebSocket while time passes, which tests inside workerd can't speed up. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { AgentLink } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
-import { WebSocketHandshake } from "../../../../durable-objects/tunnel/proxy/socket-handshake.ts";
+import type { AgentLink } from "../../../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { WebSocketHandshake } from "../../../../../../durable-objects/tunnel/proxy/websockets/socket-handshake.ts";
 import {
   SocketMemory,
   TUNNEL_SOCKETS_MAX_BYTES,
-} from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
+} from "../../../../../../durable-objects/tunnel/proxy/websockets/socket-memory.ts";
 import {
   MESSAGE_OVERHEAD_BYTES,
   STALL_MIN_MS,
-} from "../../../../durable-objects/tunnel/proxy/send-queue.ts";
-import { Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
+} from "../../../../../../durable-objects/tunnel/proxy/send-queue.ts";
+import { Pacer } from "../../../../../../durable-objects/tunnel/proxy/pacer.ts";
 import {
   CLOSE_ANSWER_MAX_MS,
   STALLED_SOCKET_MAX_MS,
   VisitorSocket,
-} from "../../../../durable-objects/tunnel/proxy/visitor-socket.ts";
-import { SendWindows } from "../../../../protocol/wire/flow-control.ts";
+} from "../../../../../../durable-objects/tunnel/proxy/websockets/visitor-socket.ts";
+import { SendWindows } from "../../../../../../protocol/wire/flow-control.ts";
 import {
   FLAG,
   FRAME,
@@ -26,12 +26,12 @@ import {
   readFrames,
   RESET,
   type Frame,
-} from "../../../../protocol/wire/frames.ts";
+} from "../../../../../../protocol/wire/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   FRAME_DATA_MAX_BYTES,
   STREAM_WINDOW_BYTES,
-} from "../../../../protocol/limits.ts";
+} from "../../../../../../protocol/limits.ts";
 
 const STREAM = 7;
 

@@ -1,18 +1,18 @@
 /** The WebSockets of a tunnel's visitors: opened, resumed after hibernation, and limited in number. */
-import { getAddressGroup } from "../../../shared/address-group.ts";
-import { ACKNOWLEDGED_HEADER } from "../../../protocol/front-proxy/acknowledgements.ts";
-import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
-import { readAttachment, type VisitorAttachment } from "../socket-attachments.ts";
-import type { AgentLink } from "../agents/agent-link.ts";
-import { closeQuietly, type SocketClose } from "../../websockets.ts";
-import type { Agents } from "../agents/agents.ts";
-import type { Captures } from "../captures/captures.ts";
-import type { Recording } from "../captures/recording.ts";
-import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
-import { LARGE_HEAD_REFUSAL, type RequestHead } from "./heads.ts";
+import { getAddressGroup } from "../../../../shared/address-group.ts";
+import { ACKNOWLEDGED_HEADER } from "../../../../protocol/front-proxy/acknowledgements.ts";
+import { toRefusalResponse, withRetryAfter } from "../../../../access/refusal.ts";
+import { readAttachment, type VisitorAttachment } from "../../socket-attachments.ts";
+import type { AgentLink } from "../../agents/agent-link.ts";
+import { closeQuietly, type SocketClose } from "../../../websockets.ts";
+import type { Agents } from "../../agents/agents.ts";
+import type { Captures } from "../../captures/captures.ts";
+import type { Recording } from "../../captures/recording.ts";
+import type { MetricsReporter } from "../../metrics/metrics-reporter.ts";
+import { LARGE_HEAD_REFUSAL, type RequestHead } from "../heads.ts";
 import { WebSocketHandshake } from "./socket-handshake.ts";
 import { SocketMemory } from "./socket-memory.ts";
-import { SourceSlots } from "../../../shared/bounds/source-slots.ts";
+import { SourceSlots } from "../../../../shared/bounds/source-slots.ts";
 import { VisitorSocket } from "./visitor-socket.ts";
 
 /** The maximum for one tunnel, including handshakes. A single source may have half of them. */

@@ -1,4 +1,4 @@
-import { getRequestTarget } from "../../../../protocol/request-target.ts";
+import { getRequestTarget } from "../../../../../protocol/request-target.ts";
 import { describe, expect, test } from "vitest";
 import {
   parseContentLength,
@@ -8,10 +8,10 @@ import {
   countHeadBytes,
   removeFromHead,
   rewriteHead,
-} from "../../../../durable-objects/tunnel/proxy/heads.ts";
-import { compilePolicy } from "../../../../access/policy-actions.ts";
-import { ERROR_HEADER, REQUEST_ID_HEADER } from "../../../../protocol/errors.ts";
-import { FLAG } from "../../../../protocol/wire/frames.ts";
+} from "../../../../../durable-objects/tunnel/proxy/heads.ts";
+import { compilePolicy } from "../../../../../access/policy-actions.ts";
+import { ERROR_HEADER, REQUEST_ID_HEADER } from "../../../../../protocol/errors.ts";
+import { FLAG } from "../../../../../protocol/wire/frames.ts";
 
 /** A request as the platform provides it: Node's own class rejects some of these. */
 function request(parts: {

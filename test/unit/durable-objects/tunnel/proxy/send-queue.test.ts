@@ -3,7 +3,7 @@ import {
   QUEUE_SHORT_BYTES,
   SendQueue,
   STALL_MIN_MS,
-} from "../../../../durable-objects/tunnel/proxy/send-queue.ts";
+} from "../../../../../durable-objects/tunnel/proxy/send-queue.ts";
 
 const LONG_BYTES = 1024 * 1024;
 

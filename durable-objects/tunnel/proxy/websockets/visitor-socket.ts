@@ -3,7 +3,7 @@
  * so that an idle one costs nothing: the state that a hibernation must preserve is in its attachment. Once the visitor
  * has read a message it is granted in full, so that no partly used window has to be preserved.
  */
-import { ReceiveWindow } from "../../../protocol/wire/flow-control.ts";
+import { ReceiveWindow } from "../../../../protocol/wire/flow-control.ts";
 import {
   parseCodeAndText,
   FLAG,
@@ -11,24 +11,24 @@ import {
   RESET,
   decodeStrictText,
   type Frame,
-} from "../../../protocol/wire/frames.ts";
-import type { ErrorCode } from "../../../protocol/errors.ts";
-import { parseAcknowledgement } from "../../../protocol/front-proxy/acknowledgements.ts";
+} from "../../../../protocol/wire/frames.ts";
+import type { ErrorCode } from "../../../../protocol/errors.ts";
+import { parseAcknowledgement } from "../../../../protocol/front-proxy/acknowledgements.ts";
 import {
   FRAME_DATA_MAX_BYTES,
   WEBSOCKET_MESSAGE_MAX_BYTES,
   STREAM_WINDOW_BYTES,
-} from "../../../protocol/limits.ts";
-import type { AgentLink, Stream } from "../agents/agent-link.ts";
-import type { Recording } from "../captures/recording.ts";
-import { PacedQueue } from "./pacer.ts";
-import { MESSAGE_OVERHEAD_BYTES, SendQueue } from "./send-queue.ts";
+} from "../../../../protocol/limits.ts";
+import type { AgentLink, Stream } from "../../agents/agent-link.ts";
+import type { Recording } from "../../captures/recording.ts";
+import { PacedQueue } from "../pacer.ts";
+import { MESSAGE_OVERHEAD_BYTES, SendQueue } from "../send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
-import type { Usage } from "../metrics/usage.ts";
-import { BoundedBuffer } from "../../../shared/bounds/bounded-buffer.ts";
-import { freeBytes, toUtf8 } from "../../../shared/bytes.ts";
-import { MINUTE_MS } from "../../../shared/time.ts";
-import { closeQuietly, type SocketClose } from "../../websockets.ts";
+import type { Usage } from "../../metrics/usage.ts";
+import { BoundedBuffer } from "../../../../shared/bounds/bounded-buffer.ts";
+import { freeBytes, toUtf8 } from "../../../../shared/bytes.ts";
+import { MINUTE_MS } from "../../../../shared/time.ts";
+import { closeQuietly, type SocketClose } from "../../../websockets.ts";
 
 /** A socket with an incomplete message, or with messages that wait for credit, may not be without progress for longer. */
 export const STALLED_SOCKET_MAX_MS = MINUTE_MS;

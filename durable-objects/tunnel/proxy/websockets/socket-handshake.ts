@@ -1,21 +1,21 @@
 /** The handshake of a visitor's WebSocket, until the local server accepts or refuses it. */
-import { ReceiveWindow } from "../../../protocol/wire/flow-control.ts";
-import { FLAG, FRAME, RESET, type Frame } from "../../../protocol/wire/frames.ts";
-import { parseResponseHead } from "../../../protocol/wire/response-head.ts";
-import type { ErrorCode } from "../../../protocol/errors.ts";
-import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
-import type { AgentLink, Stream } from "../agents/agent-link.ts";
-import type { Recording } from "../captures/recording.ts";
+import { ReceiveWindow } from "../../../../protocol/wire/flow-control.ts";
+import { FLAG, FRAME, RESET, type Frame } from "../../../../protocol/wire/frames.ts";
+import { parseResponseHead } from "../../../../protocol/wire/response-head.ts";
+import type { ErrorCode } from "../../../../protocol/errors.ts";
+import { STREAM_WINDOW_BYTES } from "../../../../protocol/limits.ts";
+import type { AgentLink, Stream } from "../../agents/agent-link.ts";
+import type { Recording } from "../../captures/recording.ts";
 import {
   buildResponseHeaders,
   countHeadBytes,
   countResponseHeadBytes,
   hasNoBody,
   type RequestHead,
-} from "./heads.ts";
-import { MESSAGE_OVERHEAD_BYTES } from "./send-queue.ts";
+} from "../heads.ts";
+import { MESSAGE_OVERHEAD_BYTES } from "../send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
-import { BoundedBuffer } from "../../../shared/bounds/bounded-buffer.ts";
+import { BoundedBuffer } from "../../../../shared/bounds/bounded-buffer.ts";
 
 /** Longer than an agent waits for its local server, so that the agent's own reason arrives first. */
 const HANDSHAKE_MAX_MS = 30_000;

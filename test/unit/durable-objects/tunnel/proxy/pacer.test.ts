@@ -3,7 +3,7 @@ import {
   PacedQueue,
   Pacer,
   PACE_BURST_MS,
-} from "../../../../durable-objects/tunnel/proxy/pacer.ts";
+} from "../../../../../durable-objects/tunnel/proxy/pacer.ts";
 
 const MEGABIT = 125_000;
 const FRAME = 64 * 1024;
