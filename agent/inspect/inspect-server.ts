@@ -8,7 +8,7 @@ import { isIP } from "node:net";
 import { once } from "node:events";
 import type { ListenAddress } from "../connect/listen-address.ts";
 import type { InspectedTunnels, TunnelDescription } from "./inspected-tunnels.ts";
-import { isLoopback, stripBrackets } from "../../shared/hosts.ts";
+import { isLoopback, parseHostName, stripBrackets } from "../../shared/hosts.ts";
 import { escapeControlsInJson } from "../../shared/text/escape-controls.ts";
 import { escapeHtml } from "../../shared/text/escape-html.ts";
 import { getErrorCode } from "../../shared/error-message.ts";
@@ -81,8 +81,8 @@ export class InspectServer {
 
   /** Refuses names of other sites, which a hostile page could let resolve to this machine (DNS rebinding). */
   #isAllowedHost(text: string | undefined): boolean {
-    if (text === undefined || !URL.canParse(`http://${text}`)) return false;
-    const { hostname } = new URL(`http://${text}`);
+    const hostname = parseHostName(text);
+    if (hostname === null) return false;
     return isLoopback(hostname) || stripBrackets(hostname) === this.#host;
   }
 }
