@@ -44,6 +44,8 @@ export class InspectServer {
         port += 1;
       }
     }
+    // A connection that the system can't accept (EMFILE, ENFILE) must not end the agent; the server keeps listening.
+    this.#server.on("error", () => undefined);
     // The tunnel keeps the process running; this server does not.
     this.#server.unref();
     const address = this.#server.address();
