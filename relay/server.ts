@@ -31,7 +31,7 @@ import {
   STOP_MAX_MS,
 } from "./limits.ts";
 import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
-import { unmapIpv4Address } from "../shared/hosts.ts";
+import { isLoopback, parseHostName, unmapIpv4Address } from "../shared/hosts.ts";
 import { parseJson } from "../shared/json.ts";
 import { createServer } from "../sockets/node-http.ts";
 
@@ -175,7 +175,10 @@ export class RelayServer {
     end(response, 404, "text/plain", "not found\n");
   }
 
-  /** The caller has the relay's secret, or is on this machine and not forwarded by a proxy on it. */
+  /**
+   * The caller has the relay's secret, or is on this machine and not forwarded by a proxy on it. Without the secret it must
+   * name a loopback host: a hostile page could let its own name resolve to this machine (DNS rebinding).
+   */
   #isOperator(request: IncomingMessage): boolean {
     const secret = parseBearerSecret(request.headers.authorization);
     if (secret !== null) return equalInConstantTime(secret, this.#options.secret);
@@ -183,7 +186,8 @@ export class RelayServer {
     const isProxied = ["forwarded", "x-forwarded-for", "via", "x-real-ip"].some(
       (name) => request.headers[name] !== undefined,
     );
-    return !isProxied && (address === "::1" || address.startsWith("127."));
+    const name = parseHostName(request.headers.host);
+    return !isProxied && isLoopback(address) && name !== null && isLoopback(name);
   }
 
   // ── Upgrades ──

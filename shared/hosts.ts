@@ -10,6 +10,12 @@ export function stripBrackets(host: string): string {
   return host.replace(/^\[|\]$/g, "");
 }
 
+/** @param header of a request: `Host`. @returns its name or address without the port, or null if there is no valid one. */
+export function parseHostName(header: string | undefined): string | null {
+  const url = `http://${header}`;
+  return header !== undefined && URL.canParse(url) ? new URL(url).hostname : null;
+}
+
 /** @param host a name or an address; IPv6 with or without brackets. */
 export function isLoopback(host: string): boolean {
   return host === "localhost" || /^127(\.\d{1,3}){3}$/.test(host) || stripBrackets(host) === "::1";

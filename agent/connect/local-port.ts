@@ -87,6 +87,13 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
         describeListenError(error as NodeJS.ErrnoException, listen.host, port),
       );
     }
+    // A connection that the system can't accept (EMFILE, ENFILE) must not end the agent. The error can repeat without a pause,
+    // so only the first one is reported.
+    this.#server
+      .on("error", () => undefined)
+      .once("error", (error) =>
+        this.emit("notice", `a local connection was not accepted: ${explainError(error)}`),
+      );
     const bound = (this.#server.address() as AddressInfo).port;
     const address = formatHostAndPort(listen.host, bound);
     this.emit("ready", { tunnelId: welcome?.tunnelId, address, port: bound });

@@ -8,7 +8,7 @@ import { isIP } from "node:net";
 import { once } from "node:events";
 import type { ListenAddress } from "../connect/listen-address.ts";
 import type { InspectedTunnels, TunnelDescription } from "./inspected-tunnels.ts";
-import { isLoopback, stripBrackets } from "../../shared/hosts.ts";
+import { isLoopback, parseHostName, stripBrackets } from "../../shared/hosts.ts";
 import { escapeControlsInJson } from "../../shared/text/escape-controls.ts";
 import { escapeHtml } from "../../shared/text/escape-html.ts";
 import { getErrorCode } from "../../shared/error-message.ts";
@@ -44,6 +44,8 @@ export class InspectServer {
         port += 1;
       }
     }
+    // A connection that the system can't accept (EMFILE, ENFILE) must not end the agent; the server keeps listening.
+    this.#server.on("error", () => undefined);
     // The tunnel keeps the process running; this server does not.
     this.#server.unref();
     const address = this.#server.address();
@@ -81,8 +83,8 @@ export class InspectServer {
 
   /** Refuses names of other sites, which a hostile page could let resolve to this machine (DNS rebinding). */
   #isAllowedHost(text: string | undefined): boolean {
-    if (text === undefined || !URL.canParse(`http://${text}`)) return false;
-    const { hostname } = new URL(`http://${text}`);
+    const hostname = parseHostName(text);
+    if (hostname === null) return false;
     return isLoopback(hostname) || stripBrackets(hostname) === this.#host;
   }
 }

@@ -1,6 +1,7 @@
 /** The local inspector, with the texts of a hostile server and a hostile visitor. */
 import { once } from "node:events";
-import { expect, test } from "vitest";
+import { Server } from "node:net";
+import { expect, test, vi } from "vitest";
 import { InspectedTunnels } from "../../../agent/inspect/inspected-tunnels.ts";
 import { InspectServer } from "../../../agent/inspect/inspect-server.ts";
 import { startScriptedTunnel } from "../../harness/tunnel/scripted-tunnel.ts";
@@ -34,5 +35,15 @@ test("the JSON of its API can't control the terminal of someone who reads it wit
   const text = await response.text();
   expect(text).not.toMatch(/(?!\n)\p{C}/u);
   expect(JSON.parse(text)).toMatchObject({ requests: [{ path }] });
+  server.close();
+});
+
+test("it keeps answering after a connection that the system could not accept", async () => {
+  const listen = vi.spyOn(Server.prototype, "listen");
+  const server = new InspectServer(new InspectedTunnels(), "127.0.0.1");
+  const url = await server.listen(0);
+  (listen.mock.contexts[0] as Server).emit("error", new Error("accept EMFILE"));
+  listen.mockRestore();
+  expect((await fetch(`${url}/api/tunnels`)).status).toBe(200);
   server.close();
 });

@@ -76,6 +76,24 @@ test("connections that send no complete head in time are closed", async () => {
   await Promise.all([once(silent, "close"), once(slow, "close")]);
 });
 
+test.each([
+  ["localhost", "", 200],
+  ["127.0.0.1:8790", "", 200],
+  ["[::1]:8790", "", 200],
+  ["rebound.example", "", 404],
+  ["localhost.rebound.example:8790", "", 404],
+  ["relay.example", "Authorization: Bearer the operator's\r\n", 200],
+])(
+  "a program on this machine gets the metrics of Host %s with %j: %i",
+  async (host, header, status) => {
+    await start({});
+    const socket = await open();
+    const answered = once(socket, "data");
+    socket.write(`GET /metrics HTTP/1.1\r\nHost: ${host}\r\n${header}\r\n`);
+    expect(String((await answered)[0])).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  },
+);
+
 test("agents beyond the tickets that are verified at a time get 503", async () => {
   await start({ maxPendingUpgrades: 4 });
   const agent = () => {

@@ -1,7 +1,7 @@
 /** The local port of `underpass connect` while its tunnel can't be reached. */
 import { EventEmitter, getEventListeners, once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer, Server, type AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import { LocalPort } from "../../../../agent/connect/local-port.ts";
 import { reservePort } from "../../../harness/ports.ts";
@@ -64,6 +64,19 @@ test("a local port that waits for its tunnel gives the reason once, and says wha
   await started;
   server.close();
   expect(notices).toEqual([expect.stringContaining("; waiting for the tunnel")]);
+});
+
+test("connections that the system could not accept do not end it, and are reported once", async () => {
+  const port = createLocalPort(await reservePort(), 0);
+  const listen = vi.spyOn(Server.prototype, "listen");
+  await port.start();
+  const notices: string[] = [];
+  port.on("notice", (message) => notices.push(message));
+  const [server] = listen.mock.contexts as Server[];
+  for (let failures = 0; failures < 2; failures += 1)
+    server!.emit("error", new Error("accept EMFILE"));
+  port.close();
+  expect(notices).toEqual([expect.stringContaining("a local connection was not accepted")]);
 });
 
 async function waitForEvents(emitter: EventEmitter, event: string, count: number): Promise<void> {
