@@ -26,7 +26,7 @@ export const DISCARDED_BODY_MAX_BYTES = 64 * 1024;
 /** How long a visitor may leave sent bytes unread. */
 export const UNREAD_MAX_MS = 5 * MINUTE_MS;
 /**
- * How long bytes that were sent ahead of a response, or of an upload that nobody reads once its response has begun, wait while
+ * How long bytes that were sent ahead of a response, or of an upload that the local server does not read once its response has begun, wait while
  * nothing else arrives. Meanwhile the visitor is not read from, so that it is not noticed when it leaves.
  */
 export const HELD_MAX_MS = 5 * MINUTE_MS;

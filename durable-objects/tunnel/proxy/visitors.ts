@@ -297,7 +297,7 @@ export class Visitors {
       .some((link) => link.isHealthy && !tried.includes(link));
   }
 
-  /** Nobody waits for the answer. */
+  /** The visitor has left, so the answer reaches no one. */
   #abandon(visit: PendingRequest): void {
     visit.recording?.abort();
     visit.place.leave();
