@@ -115,7 +115,7 @@ export function startRelay(options: RelayOptions): LocalRelay {
     get hangs() {
       return child?.hangs ?? 0;
     },
-    requestMetrics: () => requestRelay(options.settings, "/metrics"),
+    requestMetrics: () => requestRelayMetrics(options),
     async stop() {
       stopping.abort();
       await child?.stop();
@@ -152,11 +152,11 @@ function createChild(options: RelayOptions) {
       },
       // Another program may listen on this port: it reports another process id, or none.
       probe: async () => {
-        const health = parseObject(await requestRelay(settings, "/health"));
+        const health = parseObject(await requestRelayHealth(settings));
         if (health.pid !== pid) throw new Error("another program listens on its port");
         isListening = true;
       },
-      ping: () => requestRelay(settings, "/health", PING_MAX_MS),
+      ping: () => requestRelayHealth(settings, PING_MAX_MS),
       // A killed process leaves its socket behind, and the next one could not bind to its path.
       prepare: async () => {
         if (agentRoute) await rm(agentRoute.socketPath, { force: true });
@@ -186,17 +186,21 @@ function createChild(options: RelayOptions) {
 
 const HEALTH_MAX_MS = 2_000;
 
-/** The relay's own HTTP port, on which it answers `/health` and `/metrics`. */
-function requestRelay(
-  settings: LocalRelaySettings,
-  path: string,
-  maxMs = HEALTH_MAX_MS,
-): Promise<string> {
-  const host = toConnectableHost(settings.bind);
-  const family = isIPv6(host) ? 6 : undefined;
-  const headers = { accept: "application/json" };
-  const { first: port } = settings.ports;
-  return requestText({ method: "GET", host, port, family, path, headers }, maxMs);
+function requestRelayHealth(settings: LocalRelaySettings, maxMs = HEALTH_MAX_MS): Promise<string> {
+  const path = "/health";
+  return requestText({ ...getRelayAddress(settings), method: "GET", path }, maxMs);
+}
+
+/** The relay answers without its secret only on a loopback address. */
+function requestRelayMetrics({ settings, secret }: RelayOptions): Promise<string> {
+  const headers = { accept: "application/json", authorization: `Bearer ${secret}` };
+  const path = "/metrics";
+  return requestText({ ...getRelayAddress(settings), method: "GET", path, headers }, HEALTH_MAX_MS);
+}
+
+function getRelayAddress({ bind, ports }: LocalRelaySettings) {
+  const host = toConnectableHost(bind);
+  return { host, port: ports.first, family: isIPv6(host) ? 6 : undefined };
 }
 
 function parseObject(text: string): Record<string, unknown> {

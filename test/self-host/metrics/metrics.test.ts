@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket from "ws";
@@ -46,7 +47,11 @@ beforeAll(async () => {
   const port = await reservePort();
   const started = startTunnelOwner({
     relay: true,
-    env: { METRICS_PORT: String(port), TRACE_REQUESTS: "all" },
+    env: {
+      METRICS_PORT: String(port),
+      TRACE_REQUESTS: "all",
+      RELAY_BIND: findNetworkAddress() ?? "127.0.0.1",
+    },
   });
   [owner, origin] = await Promise.all([started, startRawOrigin()]);
   origin.respond = ({ target }) =>
@@ -62,6 +67,13 @@ afterAll(async () => {
   await owner.stop();
   await origin.stop();
 });
+
+/** An address on which the relay does not trust callers without its secret. */
+function findNetworkAddress(): string | undefined {
+  return Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .find(({ family, internal }) => family === "IPv4" && !internal)?.address;
+}
 
 function scrapeText(headers: Record<string, string> = {}): Promise<Response> {
   return fetch(url, { headers: { authorization: `Bearer ${token}`, ...headers } });
