@@ -39,8 +39,9 @@ export async function admitClient(
 /** Disconnects a client whose token was revoked while it was being admitted. */
 export async function recheckClient(env: Env, { admission, orgId }: AdmittedClient): Promise<void> {
   const { tunnelId, tokenNonce } = admission;
-  const refusal = await findTokenRefusal(createDatabase(env, orgId), tokenNonce);
-  if (refusal === "token_revoked")
+  const token = { orgId, nonce: tokenNonce };
+  const refusal = await findTokenRefusal(createDatabase(env, orgId), token);
+  if (refusal === "token_unknown" || refusal === "token_revoked")
     await tunnelObject(env, tunnelId).disconnectClients([tokenNonce]);
 }
 
