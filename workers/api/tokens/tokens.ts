@@ -202,6 +202,8 @@ tokens.openapi(
         return c.json({ success: true as const, monthlyBudgetUsdCents }, 200);
       case "not_found":
         throw notFound("token", "nonce");
+      case "not_active":
+        throw notFound("active token", "nonce");
     }
   },
   requireValidBudget,

@@ -139,20 +139,24 @@ export async function findTokenRefusal(
   return token.hasBudget && (await isOverBudget(query, token.id)) ? "over_budget" : null;
 }
 
-/** Disconnects the agents of tokens that have already spent the new budget. null removes the budget. */
+/**
+ * Disconnects the agents of tokens that have already spent the new budget. null removes the budget.
+ * @returns "not_active" for a revoked token: one that has replaced it by rotation would not get the budget.
+ */
 export function setBudget(
   db: Database,
   actor: MemberActor,
   { nonce, monthlyBudgetUsdCents }: { nonce: string; monthlyBudgetUsdCents: number | null },
-): Promise<"set" | "not_found"> {
+): Promise<"set" | "not_found" | "not_active"> {
   return db.changeAs(actor, async (change) => {
     const { tx, audit } = change;
     const [token] = await tx
       .update(tokens)
       .set({ monthlyBudgetUsdCents })
       .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
-      .returning({ id: tokens.id });
+      .returning({ id: tokens.id, revokedAt: tokens.revokedAt });
     if (!token) return "not_found";
+    if (token.revokedAt) return change.rollback("not_active");
     audit(actor, "token_budget_set", token.id, { nonce, monthlyBudgetUsdCents });
     const isAffected = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
     await enqueueForServedTunnels(
