@@ -48,10 +48,10 @@ export async function recheckClient(env: Env, { admission, orgId }: AdmittedClie
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promise<StreamTarget> {
-  const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
-  const tunnelName = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
-  const db = createDatabase(env, tokenName.orgId);
-  const target = await findStreamTarget(db, tokenName, tunnelName);
+  const claims = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
+  const which = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
+  const db = createDatabase(env, claims.orgId);
+  const target = await findStreamTarget(db, claims, which);
   if (typeof target === "string") throw explainRefusal(target);
   requireProject(token, target.projectSlug);
   requireAllowedSubdomain(token, target.subdomain);
