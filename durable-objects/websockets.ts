@@ -1,4 +1,4 @@
-/** The sockets of Durable Objects: whether they are open, and how they are closed (RFC 6455 §7). */
+/** WebSockets in the Worker and in Durable Objects: whether they are open, and how they are closed (RFC 6455 §7). */
 import { isSendableCloseCode } from "../protocol/websocket-close.ts";
 
 export function isOpen(socket: WebSocket): boolean {
@@ -45,7 +45,10 @@ export function parseClose(code: number, reason: string, isClean: boolean): Sock
   return { code, reason };
 }
 
-/** Answers a received Close frame, which the hibernation API does not do. A lost connection gets no answer. */
+/**
+ * Answers a received Close frame, which the platform leaves to us (`web_socket_manual_reply_to_close`). A lost connection gets
+ * no answer.
+ */
 export function answerClose(socket: WebSocket, { code, reason }: SocketClose): void {
   if (code === 1005) closeQuietly(socket);
   else if (code !== 1006) closeQuietly(socket, code, reason);

@@ -7,6 +7,8 @@ import type { Plugin } from "esbuild";
  * Parts of libraries that nothing here uses, and that no bundler can leave out:
  *
  * - zod, whose object `z` names all of its parts: fifty languages, the compiler, and the import of JSON Schemas.
+ * - Stripe's library: the handlers of notifications, which webhooks do not need, and its numbers of any precision.
+ * - nodemailer: its HTTP client, for contents that a mail names by a URL.
  * - `@hono/zod-openapi`: its generators of documents and what they add to every schema. Only its list of routes is left.
  * - undici: everything but the four exports that the agent uses and the method `request` of a pool. The method and `fetch`
  *   are loaded with the first call. HTTP/2 is left out too, because no connection of the agent offers it.
@@ -33,6 +35,12 @@ const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
       export const extendZodWithOpenApi = () => {}, getOpenApiMetadata = undefined;
       export const OpenApiGeneratorV3 = undefined, OpenApiGeneratorV31 = undefined;`,
   },
+  {
+    path: /stripe\/esm\/StripeEventNotificationHandler\.js$/,
+    contents: "export class StripeEventNotificationHandler {}",
+  },
+  { path: /stripe\/esm\/Decimal\.js$/, contents: "export const Decimal = undefined;" },
+  { path: /nodemailer\/dist\/esm\/fetch\/index\.js$/, contents: "export default undefined;" },
   {
     // An ES module, so that the build fails when the agent imports a name that is not here.
     path: /undici\/index\.js$/,

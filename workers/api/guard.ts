@@ -202,8 +202,8 @@ async function verifyAgent(c: ApiContext, bearer: string): Promise<Claimant> {
 }
 
 async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<void> {
-  const name = await verifyMasterKey(c.var.config, bearer);
-  const masterKey = name && (await findMasterKey(c.var.db, name));
+  const claims = await verifyMasterKey(c.var.config, bearer);
+  const masterKey = claims && (await findMasterKey(c.var.db, claims));
   if (!masterKey) throw unauthorized();
   c.set("masterKey", masterKey);
   attributeDatabase(c, masterKey.orgId);

@@ -57,11 +57,12 @@ export function getPermissionToGrant(role: Role): Permission {
   return role === "owner" ? "owners:write" : "members:write";
 }
 
-/** The tokens and invitations to revoke when a member gets this role. null: they are no longer a member. */
+/** What of a member's is revoked when they get this role. null: they are no longer a member. */
 export function getRoleRevocations(role: Role | null): RoleRevocations {
   const lacks = (permission: Permission) => role === null || !hasPermission(role, permission);
   return {
     tokens: lacks("tokens:write"),
+    tickets: lacks("networks:write"),
     invitationsTo: ROLES.filter((promised) => lacks(getPermissionToGrant(promised))),
   };
 }

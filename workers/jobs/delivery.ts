@@ -63,21 +63,30 @@ function summarizeError(kind: OutboxKind, thrown: unknown): string {
   return kind === "mail" ? thrown.name : `${thrown.name}: ${thrown.message}`;
 }
 
-/** Retries the due messages, except mails. */
-export async function retryOutbox(deps: RetryDeps): Promise<void> {
+/** Retries the due messages, except mails, `batchRows` at a time. */
+export async function retryOutbox(deps: RetryDeps, batchRows: number): Promise<void> {
   const parked = await deps.parkUndeliverable();
   if (parked.length > 0) deps.log("error", "messages_parked", { messages: parked });
-  await deliverMessages(deps, await deps.claimDueMessages("others"));
+  await retryDue(deps, "others", batchRows);
 }
 
-/** Retries mails, `batchRows` at a time, and stops when the mail server accepts none of them. */
+/** Retries mails, `batchRows` at a time. */
 export async function retryMails(deps: RetryDeps, batchRows: number): Promise<void> {
   const dropped = await deps.deleteOverdueMails();
   if (dropped > 0) deps.log("error", "mail_given_up", { mails: dropped });
+  await retryDue(deps, "mails", batchRows);
+}
+
+/** Stops when none of a batch is delivered: the rest waits for the next run. */
+async function retryDue(
+  deps: RetryDeps,
+  which: "mails" | "others",
+  batchRows: number,
+): Promise<void> {
   for (;;) {
-    const mails = await deps.claimDueMessages("mails");
-    const delivered = await deliverMessages(deps, mails);
-    if (mails.length < batchRows || delivered === 0) return;
+    const due = await deps.claimDueMessages(which);
+    const delivered = await deliverMessages(deps, due);
+    if (due.length < batchRows || delivered === 0) return;
   }
 }
 

@@ -36,7 +36,7 @@ export function createDatabase(env: Env, caller?: string): Database {
 }
 
 export function retryOutbox(env: Env, db: Database): Promise<void> {
-  return delivery.retryOutbox(getDeps(env, db));
+  return delivery.retryOutbox(getDeps(env, db), OUTBOX_BATCH_ROWS);
 }
 
 export function retryMails(env: Env, db: Database): Promise<void> {

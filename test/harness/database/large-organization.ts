@@ -86,6 +86,9 @@ function* buildStatements(
     from ${among(tunnels)}`;
   yield `insert into hostnames (host, tunnel_id)
     select subdomain || '-' || left(id::text, 8), id from tunnels where subdomain like 'filled-%'`;
+  // Names of earlier tunnels, which other organizations can claim again.
+  yield `insert into hostnames (host, held_by_org_id, held_until)
+    select 'released-' || left(gen_random_uuid()::text, 13), org_id, ${AGE} from ${among(rows)}`;
   yield `insert into tunnel_counters (tunnel_id, org_id, sequence, counters, ended_at, folded_at)
     select id, org_id, 1, '{"status:200": 10, "bytes:in": 1000, "bytes:out": 1000}', deleted_at, deleted_at
     from tunnels where subdomain like 'filled-%'`;

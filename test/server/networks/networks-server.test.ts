@@ -1,14 +1,15 @@
 /** A private network's server: its port at a relay, its tickets, and the messages from and to the relay. */
-import { createRemoteJWKSet, jwtVerify } from "jose";
+import { createRemoteJWKSet, decodeJwt, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { RELAY_TICKET_TYPE, toRelayAudience, RelayTicket } from "../../../protocol/relay/ticket.ts";
-import type { ApiToRelayMessage } from "../../../protocol/relay/link.ts";
+import type { ApiToRelayMessage, Revocation } from "../../../protocol/relay/link.ts";
 import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/schemas/networks.ts";
 import {
   createCaller,
   mintToken,
   startApi,
+  waitForBlockedStatement,
   type Caller,
   type Person,
   type TestApi,
@@ -227,6 +228,34 @@ describe("the relay is notified", () => {
     const member = await api.colleague(owner, "member");
     await owner.delete(`/orgs/${owner.orgId}/members/${member.userId}`);
     await relay.waitForMessage({ kind: "network", tokenNonce: member.userId.replaceAll("-", "") });
+  });
+
+  test("of a member who becomes a viewer", async () => {
+    await registerServer(owner, (await createNetwork(owner)).id);
+    const member = await api.colleague(owner, "member");
+    await owner.patch(`/orgs/${owner.orgId}/members/${member.userId}`, { role: "viewer" });
+    await relay.waitForMessage({ kind: "network", tokenNonce: member.userId.replaceAll("-", "") });
+  });
+
+  test("of a revoked token, whose tickets that were signed during the revocation are refused too", async () => {
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id);
+    const { nonce, wireBytes } = await mintToken(owner);
+    const agent = createCaller(api.server, { authorization: `Bearer ${wireBytes}` });
+    await api.sql("begin");
+    await api.sql("lock table audit_events in exclusive mode");
+    const revoking = owner.delete(`/tokens/${nonce}`);
+    await waitForBlockedStatement(api);
+    const { ticket } = (await requestTicket(id, agent)).body;
+    await api.sql("rollback");
+    await revoking;
+    await relay.waitForMessage({ kind: "network", tokenNonce: nonce });
+    const { generation } = RelayTicket.parse(decodeJwt(ticket));
+    const revocation = relay.received.find(
+      (message) => message.type === "revoke" && message.tokenNonce === nonce,
+    );
+    expect(revocation).toMatchObject({ type: "revoke" });
+    expect((revocation as Revocation).untilGeneration).toBeGreaterThanOrEqual(generation);
   });
 
   test("when it reconnects, of everything that happened in the meantime", async () => {

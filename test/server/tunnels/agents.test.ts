@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { toBase64, fromBase64, toBase64Url } from "../../../shared/bytes.ts";
+import { toBase64, fromBase64, toBase64Url, toUtf8 } from "../../../shared/bytes.ts";
+import { AGENT_GATES_HEADER } from "../../../protocol/schemas/tunnels/agent-gates.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { FRAME, FrameWriter } from "../../../protocol/wire/frames.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -229,6 +230,19 @@ describe("an agent is refused with a close code", () => {
       code: CLOSE.unauthorized,
       reason: expect.stringContaining("revoked"),
     });
+  });
+
+  test("whose token is unknown to the database, also if it brings a password", async () => {
+    const { wireBytes, nonce } = await mintToken(owner);
+    await api.sql("delete from tokens where nonce = $1", [nonce]);
+    const gates = { basicAuth: { username: "ann", password: "open sesame" } };
+    const header = { [AGENT_GATES_HEADER]: toBase64Url(toUtf8(JSON.stringify(gates))) };
+    for (const headers of [{}, header]) {
+      expect(await api.connectAgent(wireBytes, { port: 1 }, { headers })).toMatchObject({
+        code: CLOSE.unauthorized,
+        reason: "unauthorized: the token is unknown",
+      });
+    }
   });
 
   test("for a name that another organization holds", async () => {

@@ -75,6 +75,18 @@ describe("a budget", () => {
     const { nonce } = token;
     expect(events).toEqual([{ metadata: { nonce, monthlyBudgetUsdCents: 7 } }]);
   });
+
+  test("is not set for a token that was rotated in the meantime: it would bound nothing", async () => {
+    const token = await mintToken(owner);
+    const path = `/tokens/${token.nonce}/rotate`;
+    const { body: renewed } = await owner.post<MintedToken>(path);
+    expect(await setBudget(owner, token, 5)).toMatchObject({
+      status: 404,
+      body: { error: "not_found" },
+    });
+    expect((await find(renewed)).monthlyBudgetUsdCents).toBeNull();
+    expect((await setBudget(owner, renewed, 5)).status).toBe(200);
+  });
 });
 
 describe("the budget of an organization", () => {

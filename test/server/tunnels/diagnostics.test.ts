@@ -121,9 +121,11 @@ describe("GET /agent/diagnostics", () => {
     expect(await connection.next()).toBe('{"received":1000}');
     connection.socket.send(Buffer.alloc(24));
     expect(await connection.next()).toBe('{"received":1024}');
-    connection.socket.close();
+    connection.socket.close(1000);
+    expect(await connection.getClose()).toEqual([1000, ""]);
     const { body } = await owner.get<unknown[]>("/tunnels");
     expect(body).toEqual([]);
+    expect(api.server.output).not.toContain("Uncaught exception");
   });
 
   test("is bounded in each direction and refuses other messages", async () => {

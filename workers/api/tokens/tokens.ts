@@ -127,7 +127,7 @@ tokens.openapi(
     const outcome = await revokeToken(
       c.var.db,
       getMemberActor(c),
-      toTokenTarget(c, c.req.valid("param").nonce),
+      toTokenSelector(c, c.req.valid("param").nonce),
     );
     switch (outcome) {
       case "revoked":
@@ -159,8 +159,8 @@ tokens.openapi(
     failures: ["conflict"],
   }),
   async (c) => {
-    const name = toTokenTarget(c, c.req.valid("param").nonce);
-    const row = await rotateToken(c.var.db, getMemberActor(c), name, newRotatedToken);
+    const selector = toTokenSelector(c, c.req.valid("param").nonce);
+    const row = await rotateToken(c.var.db, getMemberActor(c), selector, newRotatedToken);
     switch (row) {
       case "not_found":
         throw notFound("token", "nonce");
@@ -202,12 +202,14 @@ tokens.openapi(
         return c.json({ success: true as const, monthlyBudgetUsdCents }, 200);
       case "not_found":
         throw notFound("token", "nonce");
+      case "not_active":
+        throw notFound("active token", "nonce");
     }
   },
   requireValidBudget,
 );
 
-function toTokenTarget(c: ApiContext, nonce: string) {
+function toTokenSelector(c: ApiContext, nonce: string) {
   return { nonce, canRevokeOthers: hasPermission(c.var.principal.role, "tokens:write-others") };
 }
 

@@ -71,9 +71,11 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
 /** Disconnects an agent whose token was revoked, or spent its budget, while the agent was being admitted. */
 export async function recheckAdmission(env: Env, admission: AgentAdmission): Promise<void> {
   const { orgId, tokenNonce, tunnelId } = admission;
-  switch (await findTokenRefusal(createDatabase(env, orgId), tokenNonce)) {
+  const token = { orgId, nonce: tokenNonce };
+  switch (await findTokenRefusal(createDatabase(env, orgId), token)) {
     case null:
       return;
+    case "token_unknown":
     case "token_revoked":
       await tunnelObject(env, tunnelId).revokeToken(tokenNonce);
       return;

@@ -18,8 +18,10 @@ import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import type { AgentGateValues } from "../../store/access/gates.ts";
 import { hasFeature } from "../../store/billing/plans.ts";
 import type { Database } from "../../store/database.ts";
+import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import { findAgentToken } from "../../store/tokens/tokens.ts";
 import { findIssuerIssue } from "../access/policy-issuers.ts";
+import { TOKEN_ERRORS } from "./agent-token.ts";
 import { ConnectionRefusedError, toTokenRefusal } from "./refusals.ts";
 
 const NO_GATES: AgentGateValues = { basicAuth: undefined, policy: undefined };
@@ -72,11 +74,16 @@ export async function prepareGates(
   }
   if (!basicAuth) return { basicAuth, policy };
   // A hash is expensive: it is for tokens that are valid and whose plan has passwords.
-  const nonce = toHex(token.nonce);
-  const live = await findAgentToken(db, { orgId: toUuid(token.organizationId), nonce });
-  if (!live) throw toTokenRefusal("token_revoked");
+  const claims = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
+  const live = await findAgentToken(db, claims);
+  if (!live) {
+    const refusal = await findTokenRefusal(db, claims);
+    throw refusal
+      ? toTokenRefusal(refusal)
+      : new ConnectionRefusedError("unauthorized", TOKEN_ERRORS.expired);
+  }
   if (!hasFeature("tunnel_password", live, new Date())) throw planLacksPassword(config);
-  const caller = { env, config, address, account: nonce };
+  const caller = { env, config, address, account: claims.nonce };
   const passwordHash = await hashPassword(caller, basicAuth.password).catch((error: unknown) => {
     if (error instanceof ApiError) throw new ConnectionRefusedError("internal", error.message);
     throw error;

@@ -9,7 +9,7 @@ import {
 } from "../../identity/tokens/capability-token.ts";
 import { ConnectionRefusedError } from "./refusals.ts";
 
-const TOKEN_ERRORS = {
+export const TOKEN_ERRORS = {
   malformed: "the token is unreadable",
   bad_signature: "the token was not signed by this server",
   expired: "the token has expired",

@@ -39,18 +39,19 @@ export async function admitClient(
 /** Disconnects a client whose token was revoked while it was being admitted. */
 export async function recheckClient(env: Env, { admission, orgId }: AdmittedClient): Promise<void> {
   const { tunnelId, tokenNonce } = admission;
-  const refusal = await findTokenRefusal(createDatabase(env, orgId), tokenNonce);
-  if (refusal === "token_revoked")
+  const token = { orgId, nonce: tokenNonce };
+  const refusal = await findTokenRefusal(createDatabase(env, orgId), token);
+  if (refusal === "token_unknown" || refusal === "token_revoked")
     await tunnelObject(env, tunnelId).disconnectClients([tokenNonce]);
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promise<StreamTarget> {
-  const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
-  const tunnelName = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
-  const db = createDatabase(env, tokenName.orgId);
-  const target = await findStreamTarget(db, tokenName, tunnelName);
+  const claims = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
+  const which = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
+  const db = createDatabase(env, claims.orgId);
+  const target = await findStreamTarget(db, claims, which);
   if (typeof target === "string") throw explainRefusal(target);
   requireProject(token, target.projectSlug);
   requireAllowedSubdomain(token, target.subdomain);

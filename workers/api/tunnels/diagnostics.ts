@@ -2,6 +2,7 @@
  * The requests of `underpass doctor`: the state of the token that an agent presents, and a connection like an agent's, which
  * registers no tunnel and stores nothing. Its bytes are bounded for each connection, and its connections for each organization.
  */
+import { answerClose, parseClose } from "../../../durable-objects/websockets.ts";
 import { PROTOCOL_VERSION, SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import {
   DIAGNOSTIC_BYTES_MAX,
@@ -133,7 +134,10 @@ function openConnection(): Response {
   const violate = (reason: string): void =>
     server.close(CLOSE.protocol_error, `protocol_error: ${reason}`);
   server.binaryType = "arraybuffer";
-  server.addEventListener("close", () => clearTimeout(timer));
+  server.addEventListener("close", ({ code, reason, wasClean }) => {
+    clearTimeout(timer);
+    answerClose(server, parseClose(code, reason, wasClean));
+  });
   server.addEventListener("message", ({ data }) => {
     messages += 1;
     if (messages > DIAGNOSTIC_MESSAGES_MAX) return violate("too many messages");

@@ -47,19 +47,19 @@ relayTickets.openapi(
   }),
   async (c) => {
     const token = await requireBearerToken(c);
-    const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
+    const claims = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
     const { id } = c.req.valid("param");
     const { unusable_port: unusablePort } = c.req.valid("query");
-    const found = await findServedTunnel(c.var.db, tokenName, id, unusablePort);
+    const found = await findServedTunnel(c.var.db, claims, id, unusablePort);
     const tunnel = requireServed(found);
     const port_replaceable = await markPortServed(c.var.db, tunnel.id);
     const access = await issueRelayAccess(c.var.config, tunnel.relay, {
       kind: "tunnel",
       sub: tunnel.id,
-      org: tokenName.orgId,
+      org: claims.orgId,
       port: tunnel.port,
       mbps: token.bandwidthLimitMbps,
-      nonce: tokenName.nonce,
+      nonce: claims.nonce,
       cidrs: tunnel.allowedCidrs,
     });
     return c.json({ ...access, port_replaceable }, 200);

@@ -9,11 +9,29 @@ export function toUserNonce(userId: string): string {
   return userId.replaceAll("-", "");
 }
 
-/** @param nonces of capability tokens, or of `toUserNonce`. */
-export async function revokeTickets(
-  { tx, enqueue }: UnitOfWork,
+/** Also refuses tickets that are being signed at the same time: a revoked token never gets a valid one again. */
+export function revokeTicketsOfTokens(
+  change: UnitOfWork,
   orgId: string,
   nonces: string[],
+): Promise<void> {
+  return revokeTickets(change, orgId, { nonces, untilGeneration: Number.MAX_SAFE_INTEGER });
+}
+
+/** The user may get valid tickets again, with another role or after another invitation. */
+export function revokeTicketsOfUser(
+  change: UnitOfWork,
+  orgId: string,
+  userId: string,
+): Promise<void> {
+  const nonces = [toUserNonce(userId)];
+  return revokeTickets(change, orgId, { nonces, untilGeneration: Date.now() });
+}
+
+async function revokeTickets(
+  { tx, enqueue }: UnitOfWork,
+  orgId: string,
+  { nonces, untilGeneration }: { nonces: string[]; untilGeneration: number },
 ): Promise<void> {
   if (nonces.length === 0) return;
   const ports = await tx
@@ -27,7 +45,7 @@ export async function revokeTickets(
         kind: protocol === "udp" ? "network" : "tunnel",
         tokenNonce,
         reason: "unauthorized",
-        untilGeneration: Date.now(),
+        untilGeneration,
       };
       enqueue({ kind: "relay_revocation", payload: { relayId, revocation } });
     }

@@ -4,7 +4,7 @@ import { and, eq, inArray, ne } from "drizzle-orm";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { revokeInvitations } from "./invitations.ts";
-import { revokeTickets, toUserNonce } from "../networks/ticket-revocations.ts";
+import { revokeTicketsOfUser } from "../networks/ticket-revocations.ts";
 import { preparedList, type Page } from "../page.ts";
 import type { Role } from "../../../protocol/roles.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
@@ -43,9 +43,12 @@ export function listMembers(db: Database, orgId: string, page: Page): Promise<Me
   return list(db, orgId, page);
 }
 
-/** Revoked when the role of a member changes: tokens that they minted and invitations that they sent. */
+/** Revoked when the role of a member changes: what they have obtained with the permissions that they lose. */
 export interface RoleRevocations {
+  /** Capability tokens that they minted. */
   tokens: boolean;
+  /** Relay tickets that were issued to their sessions. */
+  tickets: boolean;
   /** Invitations with one of these roles are revoked. */
   invitationsTo: Role[];
 }
@@ -104,7 +107,6 @@ export function removeMember(
     await tx.delete(memberships).where(isMembership(actor.orgId, userId));
     audit(actor, "member_removed", userId, { email: member.email, role: member.role });
     change.enqueue({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
-    await revokeTickets(change, actor.orgId, [toUserNonce(userId)]);
     await applyRevocations(change, actor, userId, revocations);
     return "removed";
   });
@@ -148,6 +150,7 @@ async function applyRevocations(
   revocations: RoleRevocations,
 ): Promise<void> {
   if (revocations.tokens) await revokeTokens(change, actor, eq(tokens.createdBy, userId));
+  if (revocations.tickets) await revokeTicketsOfUser(change, actor.orgId, userId);
   if (revocations.invitationsTo.length > 0) {
     const isRevoked = and(
       eq(invitations.invitedBy, userId),

@@ -28,7 +28,7 @@ export const billingCustomers = pgTable(
       .notNull()
       .references(() => organizations.id, { onDelete: "cascade" }),
     source: source(),
-    /** null: the provider was requested to create the customer, and has not answered. */
+    /** Every row has it. The first version inserted the row without it, and set it in the same transaction. */
     customerId: text(),
   },
   (table) => [

@@ -124,14 +124,14 @@ export const hostnames = pgTable(
     host: text().primaryKey(),
     tunnelId: uuid().references(() => tunnels.id),
     version: integer().notNull().default(1),
-    /** The organization that has reserved the name. */
+    /** The organization that has reserved the name, or had it last. */
     heldByOrgId: uuid().references(() => organizations.id, { onDelete: "set null" }),
-    /** When other organizations can claim the name, after the reservation has ended. null: the reservation is in force. */
+    /** When other organizations can claim the name. null: a reservation is in force, if an organization is set. */
     heldUntil: timestamptz(),
   },
   (table) => [
     index("hostnames_tunnel_id_idx").on(table.tunnelId),
-    index("hostnames_held_by_org_id_idx").on(table.heldByOrgId),
+    index("hostnames_held_by_org_id_idx").on(table.heldByOrgId, table.heldUntil),
   ],
 );
 

@@ -16,7 +16,7 @@ import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
 import type { TokenTunnels } from "../object-messages.ts";
-import { listServedTunnels, enqueueForServedTunnels, masters } from "./tokens.ts";
+import { listServedTunnels, enqueueForServedTunnels, masters, type TokenClaims } from "./tokens.ts";
 
 /** Whether a budget bounds the token: its own, its master key's or its organization's. */
 export const hasBudget = or(
@@ -123,35 +123,40 @@ export async function isOverBudget(reader: Reader, tokenId: string): Promise<boo
   return (await findOverBudget(reader, eq(tokens.id, tokenId))).length > 0;
 }
 
-/** Why a token's agents may not serve tunnels. @returns null when they may. */
+/** Why a token's agents may not serve tunnels. @returns null when they may. Its expiry is not checked. */
 export async function findTokenRefusal(
   { query }: Database,
-  nonce: string,
-): Promise<"token_revoked" | "over_budget" | null> {
+  { orgId, nonce }: TokenClaims,
+): Promise<"token_unknown" | "token_revoked" | "over_budget" | null> {
   const [token] = await query
     .select({ id: tokens.id, revokedAt: tokens.revokedAt, hasBudget: sql<boolean>`${hasBudget}` })
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
-    .where(eq(tokens.nonce, nonce));
-  if (!token || token.revokedAt) return "token_revoked";
+    .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, nonce)));
+  if (!token) return "token_unknown";
+  if (token.revokedAt) return "token_revoked";
   return token.hasBudget && (await isOverBudget(query, token.id)) ? "over_budget" : null;
 }
 
-/** Disconnects the agents of tokens that have already spent the new budget. null removes the budget. */
+/**
+ * Disconnects the agents of tokens that have already spent the new budget. null removes the budget.
+ * @returns "not_active" for a revoked token: one that has replaced it by rotation would not get the budget.
+ */
 export function setBudget(
   db: Database,
   actor: MemberActor,
   { nonce, monthlyBudgetUsdCents }: { nonce: string; monthlyBudgetUsdCents: number | null },
-): Promise<"set" | "not_found"> {
+): Promise<"set" | "not_found" | "not_active"> {
   return db.changeAs(actor, async (change) => {
     const { tx, audit } = change;
     const [token] = await tx
       .update(tokens)
       .set({ monthlyBudgetUsdCents })
       .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
-      .returning({ id: tokens.id });
+      .returning({ id: tokens.id, revokedAt: tokens.revokedAt });
     if (!token) return "not_found";
+    if (token.revokedAt) return change.rollback("not_active");
     audit(actor, "token_budget_set", token.id, { nonce, monthlyBudgetUsdCents });
     const isAffected = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
     await enqueueForServedTunnels(

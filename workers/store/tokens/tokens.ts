@@ -7,7 +7,7 @@ import type { OrganizationActor } from "../audit.ts";
 import { prepared, type Database, type UnitOfWork } from "../database.ts";
 import type { Reader, Transaction } from "../transaction.ts";
 import type { TokenTunnels } from "../object-messages.ts";
-import { revokeTickets } from "../networks/ticket-revocations.ts";
+import { revokeTicketsOfTokens } from "../networks/ticket-revocations.ts";
 import { revokeClients } from "./client-revocations.ts";
 import { preparedList, type Page } from "../page.ts";
 import { lockCaller, lockPlanAndRole, type MemberActor } from "../locks.ts";
@@ -262,7 +262,7 @@ async function endUses(
   change.enqueue({ kind: "watching_ended", payload: { orgId, whose: "ended" } });
   const nonces = revoked.map(({ nonce }) => nonce);
   await revokeClients(change, orgId, nonces);
-  await revokeTickets(change, orgId, nonces);
+  await revokeTicketsOfTokens(change, orgId, nonces);
 }
 
 async function revokeRows(

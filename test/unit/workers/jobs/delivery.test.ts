@@ -80,32 +80,37 @@ describe("the scheduled job", () => {
         return Promise.resolve([message(8)]);
       },
     });
-    await retryOutbox(deps);
+    await retryOutbox(deps, 2);
     expect(order).toEqual(["park", "claim"]);
     expect(events).toEqual([
       { event: "messages_parked", fields: { messages: [{ id: 7, kind: "tunnel_settings" }] } },
     ]);
   });
 
-  test("continues with mails while batches are full and some are accepted", async () => {
-    const batches = [[mail(1), mail(2)], [mail(3), mail(4)], [mail(5)]];
-    const { deps, deleted } = setUp(() => true, {
-      claimDueMessages: () => Promise.resolve(batches.shift() ?? []),
+  describe.each([
+    { name: "mails", retry: retryMails, create: mail },
+    { name: "other messages", retry: retryOutbox, create: message },
+  ])("for $name", ({ retry, create }) => {
+    test("continues while batches are full and some are delivered", async () => {
+      const batches = [[create(1), create(2)], [create(3), create(4)], [create(5)]];
+      const { deps, deleted } = setUp(({ id }) => id !== 4, {
+        claimDueMessages: () => Promise.resolve(batches.shift() ?? []),
+      });
+      await retry(deps, 2);
+      expect(deleted).toEqual([1, 2, 3, 5]);
     });
-    await retryMails(deps, 2);
-    expect(deleted).toEqual([1, 2, 3, 4, 5]);
-  });
 
-  test("stops when the mail server accepts none of a batch", async () => {
-    const batches = [
-      [mail(1), mail(2)],
-      [mail(3), mail(4)],
-    ];
-    const { deps } = setUp(() => false, {
-      claimDueMessages: () => Promise.resolve(batches.shift() ?? []),
+    test("stops when none of a batch is delivered", async () => {
+      const batches = [
+        [create(1), create(2)],
+        [create(3), create(4)],
+      ];
+      const { deps } = setUp(() => false, {
+        claimDueMessages: () => Promise.resolve(batches.shift() ?? []),
+      });
+      await retry(deps, 2);
+      expect(batches).toHaveLength(1);
     });
-    await retryMails(deps, 2);
-    expect(batches).toHaveLength(1);
   });
 });
 
