@@ -33,6 +33,7 @@ import {
 import type { ServerAccess } from "../server-access.ts";
 import { FrameSplice } from "../tunnel/frame-splice.ts";
 import { describeClose, explainError } from "../error-message.ts";
+import { ElapsedTime } from "../tunnel/elapsed-time.ts";
 import { FrameSender } from "../tunnel/frame-sender.ts";
 import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
 import { buildHello } from "../tunnel/hello.ts";
@@ -71,7 +72,7 @@ export class ClientConnection {
   readonly #socket: WebSocket;
   readonly #sender: FrameSender;
   readonly #heartbeat: NodeJS.Timeout;
-  #receivedAtMs = Date.now();
+  readonly #sinceReceived = new ElapsedTime();
   #windows = new SendWindows(0, 0);
   #splice: FrameSplice | undefined;
   #isEnded = false;
@@ -112,14 +113,14 @@ export class ClientConnection {
   }
 
   #beat(): void {
-    if (Date.now() - this.#receivedAtMs > HEARTBEAT_TIMEOUT_MS) return this.#socket.terminate();
+    if (this.#sinceReceived.ms > HEARTBEAT_TIMEOUT_MS) return this.#socket.terminate();
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(PING);
   }
 
   // ── Frames in ──
 
   #receive(data: RawData, isBinary: boolean): void {
-    this.#receivedAtMs = Date.now();
+    this.#sinceReceived.restart();
     if (!isBinary || this.#isEnded) return;
     collectAfterTransfer((data as Buffer).byteLength);
     let isValid = true;

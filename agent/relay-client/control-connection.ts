@@ -17,12 +17,16 @@ import {
   type NetworkWelcome,
   type TunnelWelcome,
 } from "../../protocol/relay/control.ts";
+import { TicketTimes } from "../../protocol/relay/ticket.ts";
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import { CONTROL_PATH, toRelayUrl } from "../../protocol/relay/paths.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { parseJson } from "../../shared/json.ts";
+import { readUnverifiedPart } from "../../shared/jwt.ts";
+import { SECOND_MS } from "../../shared/time.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { describeClose, explainError } from "../error-message.ts";
+import { ElapsedTime } from "../tunnel/elapsed-time.ts";
 import { openWebSocket } from "../websocket.ts";
 import { getBackOffMs, getRetryDelayMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
@@ -56,6 +60,13 @@ export interface RelayControlOptions {
   getAccess(signal: AbortSignal, unusablePort?: number): Promise<RelayAccess>;
 }
 
+interface ReceivedAccess {
+  value: RelayAccess;
+  /** How long its ticket is valid from `sinceReceived` on. */
+  lifetimeMs: number;
+  sinceReceived: ElapsedTime;
+}
+
 export type RelayUpdate = Exclude<RelayToAgentMessage, { type: "welcome" }>;
 
 interface RelayControlEvents {
@@ -75,8 +86,9 @@ interface RelayControlEvents {
 export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   readonly #options: RelayControlOptions;
   readonly #abort = new AbortController();
-  #access: { value: RelayAccess; receivedAtMs: number } | undefined;
-  #askedAtMs = 0;
+  #access: ReceivedAccess | undefined;
+  /** undefined: the API was not asked for a ticket yet. */
+  #sinceAsked: ElapsedTime | undefined;
   /** Visitors may know this port, so it is not replaced. */
   #servedPort: number | undefined;
   /** The API is told that the relay can't listen on this port. */
@@ -93,7 +105,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   #retry: NodeJS.Timeout | undefined;
   #renewal: NodeJS.Timeout | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
-  #receivedAtMs = 0;
+  readonly #sinceReceived = new ElapsedTime();
 
   constructor(options: RelayControlOptions) {
     super();
@@ -144,24 +156,26 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
 
   /** Uses the current ticket while it lasts, so that the relay can be reached while the API can't. */
   async #getUsableAccess(): Promise<RelayAccess> {
-    const current = this.#access?.value;
-    if (!current || getRemainingMs(current) <= TICKET_MARGIN_MS) return this.#fetchAccess();
-    if (!this.#isUnreachable || Date.now() - this.#askedAtMs < ADDRESS_CHECK_INTERVAL_MS)
-      return current;
+    const current = this.#access;
+    if (!current || current.lifetimeMs - current.sinceReceived.ms <= TICKET_MARGIN_MS)
+      return this.#fetchAccess();
+    const askedAgoMs = this.#sinceAsked?.ms ?? Infinity;
+    if (!this.#isUnreachable || askedAgoMs < ADDRESS_CHECK_INTERVAL_MS) return current.value;
     try {
       return await this.#fetchAccess();
     } catch (error) {
       if (error instanceof RejectionError) throw error;
       this.#apiProblem = `; the server does not say where the relay is now: ${explainError(error)}`;
-      return current;
+      return current.value;
     }
   }
 
   async #fetchAccess(): Promise<RelayAccess> {
-    this.#askedAtMs = Date.now();
+    this.#sinceAsked = new ElapsedTime();
     const value = await this.#options.getAccess(this.#abort.signal, this.#unusablePort);
     this.#unusablePort = undefined;
-    this.#access = { value, receivedAtMs: Date.now() };
+    const lifetimeMs = readLifetimeMs(value.ticket);
+    this.#access = { value, lifetimeMs, sinceReceived: new ElapsedTime() };
     this.#apiProblem = "";
     return value;
   }
@@ -179,16 +193,16 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     this.#socket = socket;
     socket.on("open", () => this.#handleOpen());
     socket.on("message", (data, isBinary) => this.#receive(socket, access, data, isBinary));
-    socket.on("ping", () => (this.#receivedAtMs = Date.now()));
-    socket.on("pong", () => (this.#receivedAtMs = Date.now()));
+    socket.on("ping", () => this.#sinceReceived.restart());
+    socket.on("pong", () => this.#sinceReceived.restart());
     socket.on("error", (error) => (problem = describeRelayError(error)));
     socket.on("close", (code, reason) => this.#handleClose(code, reason.toString() || problem));
   }
 
   #handleOpen(): void {
-    this.#receivedAtMs = Date.now();
+    this.#sinceReceived.restart();
     this.#heartbeat = setInterval(() => {
-      if (Date.now() - this.#receivedAtMs > RELAY_HEARTBEAT_TIMEOUT_MS) this.#socket?.terminate();
+      if (this.#sinceReceived.ms > RELAY_HEARTBEAT_TIMEOUT_MS) this.#socket?.terminate();
       else this.#socket?.ping();
     }, RELAY_HEARTBEAT_INTERVAL_MS);
   }
@@ -196,7 +210,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   // ── Connected ──
 
   #receive(socket: WebSocket, access: RelayAccess, data: RawData, isBinary: boolean): void {
-    this.#receivedAtMs = Date.now();
+    this.#sinceReceived.restart();
     if (isBinary) {
       if (this.#isWelcomed) this.emit("binary", data as Buffer);
       return;
@@ -218,9 +232,8 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   }
 
   #renewLater(): void {
-    const { value, receivedAtMs } = this.#access!;
-    const lifeMs = Date.parse(value.expires_at) - receivedAtMs;
-    const inMs = receivedAtMs + lifeMs * TICKET_RENEWAL_LIFETIME_SHARE - Date.now();
+    const { lifetimeMs, sinceReceived } = this.#access!;
+    const inMs = lifetimeMs * TICKET_RENEWAL_LIFETIME_SHARE - sinceReceived.ms;
     this.#renewal = setTimeout(() => void this.#renew(0), Math.max(inMs, 0));
   }
 
@@ -310,8 +323,10 @@ function describeRelayError(error: Error): string {
   return explainError(error).replace("check the address", advice);
 }
 
-function getRemainingMs(access: RelayAccess): number {
-  return Date.parse(access.expires_at) - Date.now();
+/** Both times are of the server's clock: that of this machine may differ. @throws if it can't be read. */
+function readLifetimeMs(ticket: string): number {
+  const { iat, exp } = TicketTimes.parse(readUnverifiedPart(ticket, 1));
+  return (exp - iat) * SECOND_MS;
 }
 
 function parseMessage(data: Buffer): RelayToAgentMessage | undefined {

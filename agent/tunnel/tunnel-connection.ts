@@ -261,8 +261,8 @@ function drain(wire: Wire): Promise<void> {
 
 /** Resolves when `isDone` returns true, and at the latest after `maxMs`. */
 async function waitUntil(isDone: () => boolean, maxMs: number): Promise<void> {
-  const endsAtMs = Date.now() + maxMs;
-  while (!isDone() && Date.now() < endsAtMs) {
+  const endsAtMs = performance.now() + maxMs;
+  while (!isDone() && performance.now() < endsAtMs) {
     await new Promise((resolve) => setTimeout(resolve, DRAIN_CHECK_MS));
   }
 }

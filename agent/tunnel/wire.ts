@@ -38,6 +38,7 @@ import { LOCAL_SERVER_MAX_CHARS } from "../../protocol/local-server.ts";
 import { explainError } from "../error-message.ts";
 import { FrameSender } from "./frame-sender.ts";
 import { collectAfterTransfer } from "./garbage-collection.ts";
+import { ElapsedTime } from "./elapsed-time.ts";
 import { buildHello } from "./hello.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { openWebSocket, skipMasking } from "../websocket.ts";
@@ -118,8 +119,8 @@ export class Wire {
   readonly #streams = new Map<number, Stream>();
   readonly #sender: FrameSender;
   readonly #heartbeat: NodeJS.Timeout;
-  #receivedAtMs = Date.now();
-  #pingedAtMs = Date.now();
+  readonly #sinceReceived = new ElapsedTime();
+  readonly #sincePing = new ElapsedTime();
   /** When the heartbeat was sent that is not yet answered, on the clock of `performance.now()`. */
   #unansweredAtMs: number | undefined;
   #isWelcomed = false;
@@ -226,7 +227,7 @@ export class Wire {
   }
 
   #receive(data: RawData, isBinary: boolean): void {
-    this.#receivedAtMs = Date.now();
+    this.#sinceReceived.restart();
     if (!isBinary) return this.#receiveText(data);
     collectAfterTransfer((data as Buffer).byteLength);
     if (!readFrames(data as Buffer, (frame) => this.#deliver(frame)))
@@ -319,13 +320,12 @@ export class Wire {
   }
 
   #beat(): void {
-    const now = Date.now();
-    if (now - this.#receivedAtMs > HEARTBEAT_TIMEOUT_MS) return this.terminate();
-    if (now - this.#pingedAtMs >= HEARTBEAT_INTERVAL_MS) this.#sendPing();
+    if (this.#sinceReceived.ms > HEARTBEAT_TIMEOUT_MS) return this.terminate();
+    if (this.#sincePing.ms >= HEARTBEAT_INTERVAL_MS) this.#sendPing();
   }
 
   #sendPing(): void {
-    this.#pingedAtMs = Date.now();
+    this.#sincePing.restart();
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     // An answer belongs to the oldest heartbeat that has none.
     this.#unansweredAtMs ??= performance.now();

@@ -34,8 +34,7 @@ export class LookUps<Found> {
    * @throws whatever the query throws.
    */
   find(name: string): Promise<Found | null | "busy"> {
-    const missedUntilMs = this.#misses.get(name) ?? 0;
-    if (missedUntilMs > Date.now()) return Promise.resolve(null);
+    if (this.#isKnownMiss(name)) return Promise.resolve(null);
     const earlier = this.#pending.get(name);
     if (earlier) return earlier.promise;
     if (this.#pending.size >= LOOK_UPS_PENDING_MAX) return Promise.resolve("busy");
@@ -45,10 +44,17 @@ export class LookUps<Found> {
     return pending.promise;
   }
 
+  /** A miss from a later time, before the clock was set back, is not believed. */
+  #isKnownMiss(name: string): boolean {
+    const leftMs = (this.#misses.get(name) ?? 0) - Date.now();
+    return leftMs > 0 && leftMs <= LOOK_UP_MISS_MS;
+  }
+
   async #run(): Promise<void> {
     this.#isRunning = true;
     while (this.#pending.size > 0) {
-      const waitMs = this.#nextBatchAtMs - Date.now();
+      // No longer, also when the clock was set back.
+      const waitMs = Math.min(this.#nextBatchAtMs - Date.now(), LOOK_UP_INTERVAL_MS);
       if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
       this.#nextBatchAtMs = Date.now() + LOOK_UP_INTERVAL_MS;
       await this.#lookUpBatch([...this.#pending].slice(0, LOOK_UP_BATCH_NAMES));

@@ -11,6 +11,9 @@ export function toRelayAudience(relayId: string): string {
   return `relay:${relayId}`;
 }
 
+/** Seconds since the epoch, by the clock of the API. An agent computes from them how long its ticket is valid. */
+export const TicketTimes = z.object({ iat: z.int(), exp: z.int() });
+
 const TicketClaims = z.object({
   /** The network or tunnel. */
   sub: z.uuid(),

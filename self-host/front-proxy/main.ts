@@ -12,6 +12,7 @@ import { ConnectedVisitors } from "./connected-visitors.ts";
 import { ConnectionFactory } from "./connection-factory.ts";
 import { ConnectionLimiter } from "./connection-limiter.ts";
 import { createControlServer } from "./control-socket.ts";
+import { startDeadlineTimer } from "./deadline-timer.ts";
 import { createListeners } from "./https/listeners.ts";
 import { isServedHost } from "./https/served-host.ts";
 import type { HttpsSettings } from "./https/settings.ts";
@@ -21,7 +22,6 @@ import { FairQueue } from "./queue/fair-queue.ts";
 import { WorkerdProbe } from "./queue/workerd-probe.ts";
 import { readSettings } from "./settings.ts";
 
-const DEADLINE_INTERVAL_MS = 1_000;
 /** Detects visitors whose machine or network is gone. */
 const TCP_KEEP_ALIVE_MS = 60_000;
 const BACKLOG = 511;
@@ -95,7 +95,7 @@ const control = createControlServer({
 });
 control.listen(settings.controlPath);
 
-setInterval(() => visitors.checkDeadlines(performance.now()), DEADLINE_INTERVAL_MS);
+startDeadlineTimer(() => visitors.checkDeadlines(performance.now()));
 setInterval(() => limiter.reportRefusals(), REPORT_INTERVAL_MS);
 
 process.once("SIGTERM", () => {

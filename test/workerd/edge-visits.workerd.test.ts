@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ROUTE_MISS_CACHED_MS } from "../../durable-objects/limits.ts";
 import { ERROR_HEADER } from "../../protocol/errors.ts";
+import { HOUR_MS } from "../../shared/time.ts";
 import { visit } from "../../workers/edge/visit.ts";
 import type { Env } from "../../workers/env.ts";
 
@@ -97,6 +98,16 @@ describe("of unknown hosts", () => {
     expect(lookedUp).toHaveLength(hosts.length);
     expect(await send(env, "GET", hosts[0]!)).toEqual(NOT_FOUND);
     expect(lookedUp.slice(hosts.length)).toEqual([toLabel(hosts[0]!)]);
+  });
+
+  test("one is looked up again after the clock was set back", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { env, lookedUp } = createEmptyDirectory();
+    const [host] = newHosts(1);
+    await send(env, "GET", host!);
+    vi.setSystemTime(Date.now() - HOUR_MS);
+    await send(env, "GET", host!);
+    expect(lookedUp).toHaveLength(2);
   });
 
   test("the newest thousand are not parsed again", async () => {

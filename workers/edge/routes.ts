@@ -36,7 +36,9 @@ const missesUntilMs = new BoundedMap<string, number>(MISSES_MAX_HOSTS);
 export function getCachedTargets(routeName: string): TunnelTarget[] | null | undefined {
   const cached = routes.get(routeName);
   if (cached !== undefined && cached.untilMs > Date.now()) return cached.targets;
-  return (missesUntilMs.get(routeName) ?? 0) > Date.now() ? null : undefined;
+  const missLeftMs = (missesUntilMs.get(routeName) ?? 0) - Date.now();
+  // More is left of a miss when the clock was set back since: it is not believed.
+  return missLeftMs > 0 && missLeftMs <= ROUTE_MISS_CACHED_MS ? null : undefined;
 }
 
 /**

@@ -16,7 +16,9 @@ export const PARKED_REQUESTS_MAX = 256;
  */
 export function getGracePeriodLeftMs(sinceMs: number | undefined, nowMs: number): number {
   if (sinceMs === undefined) return 0;
-  return Math.max(0, sinceMs + GRACE_PERIOD_MS - nowMs);
+  // The clock may have been set back since.
+  const waitedMs = Math.max(0, nowMs - sinceMs);
+  return Math.max(0, GRACE_PERIOD_MS - waitedMs);
 }
 
 export class ParkedRequests {

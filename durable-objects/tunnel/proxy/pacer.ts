@@ -12,6 +12,7 @@ export class Pacer {
   #bytesPerMs = 0;
   /** When the rate allows the next byte. */
   #nextAtMs = 0;
+  #reservedAtMs = 0;
 
   constructor(megabitsPerSecond: number) {
     this.setRate(megabitsPerSecond);
@@ -23,6 +24,9 @@ export class Pacer {
 
   /** Reserves the next free time for bytes. @returns in how many milliseconds they may pass. */
   reserve(bytes: number, nowMs: number): number {
+    // The clock was set back. Without this, nothing would pass until it is as late as before.
+    if (nowMs < this.#reservedAtMs) this.#nextAtMs -= this.#reservedAtMs - nowMs;
+    this.#reservedAtMs = nowMs;
     const passesAtMs = Math.max(this.#nextAtMs, nowMs - PACE_BURST_MS);
     this.#nextAtMs = passesAtMs + bytes / this.#bytesPerMs;
     return Math.max(0, passesAtMs - nowMs);

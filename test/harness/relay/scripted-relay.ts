@@ -5,6 +5,7 @@ import { vi } from "vitest";
 import { WebSocketServer, type WebSocket } from "ws";
 import { RELAY_SUBPROTOCOL } from "../../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
+import { MINUTE_MS, SECOND_MS } from "../../../shared/time.ts";
 
 /** The public port of the tunnel that the agent serves. */
 export const PUBLIC_PORT = 20_000;
@@ -50,11 +51,21 @@ export async function startScriptedRelay(
   };
 }
 
-/** What the API tells an agent about the relay at this port, valid for five minutes. */
-export function buildRelayAccess(port: number): RelayAccess {
+/**
+ * What the API tells an agent about the relay at this port.
+ * @param lifetimeMs of the ticket, in whole seconds. @param clockMs of the API.
+ */
+export function buildRelayAccess(
+  port: number,
+  lifetimeMs = 5 * MINUTE_MS,
+  clockMs = Date.now(),
+): RelayAccess {
+  const expiresAtMs = clockMs + lifetimeMs;
+  const toSeconds = (ms: number): number => Math.floor(ms / SECOND_MS);
+  const claims = { iat: toSeconds(clockMs), exp: toSeconds(expiresAtMs) };
   return {
-    ticket: "ticket",
-    expires_at: new Date(Date.now() + 300_000).toISOString(),
+    ticket: `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.signature`,
+    expires_at: new Date(expiresAtMs).toISOString(),
     relay: { id: "main", url: `ws://127.0.0.1:${port}`, host: "127.0.0.1" },
     port: PUBLIC_PORT,
   };

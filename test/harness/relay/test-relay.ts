@@ -279,6 +279,7 @@ export async function startFakeApi(secret: string): Promise<FakeApi> {
           kid: ticketOptions.kid ?? keys.kid,
         })
         .setAudience(ticketOptions.audience ?? toRelayAudience(relayId))
+        .setIssuedAt()
         .setExpirationTime(exp)
         .sign(ticketOptions.key ?? keys.privateKey);
     },

@@ -15,6 +15,7 @@ import {
   HEARTBEAT_TIMEOUT_MS,
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
+import { HOUR_MS } from "../../../shared/time.ts";
 import { ORIGIN_CONNECTIONS_MAX } from "../../../agent/limits.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
@@ -28,7 +29,10 @@ import {
 let origin: RawOrigin;
 beforeAll(async () => void (origin = await startRawOrigin()));
 afterAll(() => origin.stop());
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 async function started(tunnel: ScriptedTunnel): Promise<ScriptedConnection> {
   const ready = once(tunnel.agent, "ready");
@@ -258,7 +262,7 @@ describe("an agent", () => {
     connection.request(1, ["GET", "/", "host", "x"], FLAG.socket);
     expect((await connection.next()).type).toBe(FRAME.response);
     // With this clock it would wait forever.
-    vi.useFakeTimers({ toFake: ["Date"] });
+    vi.spyOn(performance, "now").mockReturnValue(performance.now());
     await tunnel.agent.close();
     site.close();
   });
@@ -293,10 +297,15 @@ describe("an agent", () => {
     server.close();
   });
 
-  test("closes the connection to a silent server, and reconnects", async () => {
+  test.each([
+    ["", HEARTBEAT_TIMEOUT_MS + 1, 0],
+    [", also after the clock was set back", -HOUR_MS, HEARTBEAT_TIMEOUT_MS + 1],
+  ])("closes the connection to a silent server, and reconnects%s", async (_, clockMs, passedMs) => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
+    const nowMs = performance.now();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + clockMs });
+    vi.spyOn(performance, "now").mockReturnValue(nowMs + passedMs);
     expect(await connection.closed).toBe(1006);
     await tunnel.connection();
   });

@@ -1,9 +1,12 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
+import { HOUR_MS } from "../../../../shared/time.ts";
 import {
   LOOK_UP_BATCH_NAMES,
   LOOK_UPS_PENDING_MAX,
   LookUps,
 } from "../../../../durable-objects/directory/look-ups.ts";
+
+afterEach(() => void vi.useRealTimers());
 
 function newLookUps(known: Record<string, number> = {}) {
   const batches: string[][] = [];
@@ -63,5 +66,14 @@ test("a failed query fails its look-ups only", async () => {
   );
   await expect(lookUps.find("a")).rejects.toThrow("down");
   isDown = false;
+  expect(await lookUps.find("a")).toBe(1);
+});
+
+test("after the clock was set back, names are looked up without delay, also those that were not found before", async () => {
+  const known: Record<string, number> = {};
+  const { lookUps } = newLookUps(known);
+  expect(await lookUps.find("a")).toBeNull();
+  known["a"] = 1;
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - HOUR_MS });
   expect(await lookUps.find("a")).toBe(1);
 });

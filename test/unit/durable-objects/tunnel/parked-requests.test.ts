@@ -18,6 +18,8 @@ describe("the grace period", () => {
     expect(getGracePeriodLeftMs(1_000, 4_000)).toBe(GRACE_PERIOD_MS - 3_000);
     expect(getGracePeriodLeftMs(1_000, 1_000 + GRACE_PERIOD_MS)).toBe(0);
     expect(getGracePeriodLeftMs(1_000, 1e9)).toBe(0);
+    // The clock was set back.
+    expect(getGracePeriodLeftMs(1e9, 1_000)).toBe(GRACE_PERIOD_MS);
   });
 });
 

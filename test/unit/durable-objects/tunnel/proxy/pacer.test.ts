@@ -51,6 +51,15 @@ describe("a pacer", () => {
     }
     expect(passed / (10 * 8 * MEGABIT)).toBeGreaterThan(0.9);
   });
+
+  test("does not wait until the clock is as late as before, after it was set back", () => {
+    const pacer = new Pacer(8);
+    const hourAgo = NOW - 3600_000;
+    expect(pacer.reserve(8 * MEGABIT, NOW)).toBe(0);
+    const waitMs = 1_000 - PACE_BURST_MS;
+    expect(pacer.reserve(FRAME, hourAgo)).toBe(waitMs);
+    expect(pacer.reserve(1, hourAgo + 2_000)).toBe(0);
+  });
 });
 
 describe("queues of one pacer", () => {
