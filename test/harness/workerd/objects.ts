@@ -35,6 +35,8 @@ export const rows = {
   remainingMs: new Map<string, number>(),
   /** Relays that are connected. */
   relays: new Map<string, RelayDescription>(),
+  /** The answer to `relayDisconnected`, which takes effect before it. */
+  relayDisconnecting: Promise.resolve(),
   reservedPorts: { udp: 0, tcp: 0 },
   /** Tunnels whose reports fail. */
   failingTunnels: new Set<string>(),
@@ -95,7 +97,7 @@ export class InternalApi
   relayDisconnected(relayId: string, epoch: string): Promise<void> {
     if (rows.isDatabaseDown) return Promise.reject(new Error("the database is unavailable"));
     if (rows.relays.get(relayId)?.epoch === epoch) rows.relays.delete(relayId);
-    return Promise.resolve();
+    return rows.relayDisconnecting;
   }
 
   countReservedPorts(): Promise<{ udp: number; tcp: number }> {
