@@ -58,6 +58,8 @@ export class MetricsReporter {
   readonly #rows: Pick<InternalApi, "reportTunnel">;
   readonly #tunnel: ReportedTunnel;
   #sequence: number;
+  /** Whether a report has had this number, maybe of an earlier instance: the row ignores another one with the same number. */
+  #isSequenceUsed = true;
   /** null: nothing was counted since the last report. */
   #reportAtMs: number | null;
   #isSaved = true;
@@ -187,7 +189,7 @@ export class MetricsReporter {
   async send(): Promise<TunnelReport | null> {
     const now = Date.now();
     const state = this.#tunnel.currentState();
-    if (!this.#isSaved) this.#save(now);
+    if (!this.#isSaved || this.#isSequenceUsed) this.#save(now);
     this.#reportAtMs = null;
     const report = this.#createReport(state, now);
     if (!report) return null;
@@ -259,12 +261,12 @@ export class MetricsReporter {
       this.#alarm.scheduleBy(nowMs, "unconfirmed");
     }
     this.#spending.getUnreported(nowMs);
+    this.#isSequenceUsed = false;
     this.#store.save({
       usage: this.usage.totals,
       outcomes: this.#outcomes.totals(),
       traffic: this.#traffic.stored,
       spending: this.#spending.stored,
-      // The row ignores a report whose sequence number is not higher.
       sequence: ++this.#sequence,
       reportAtMs: this.#reportAtMs,
       pace: this.#pace.saved,
@@ -281,9 +283,10 @@ export class MetricsReporter {
   #createReport(state: ReportedState, nowMs: number): TunnelReport | null {
     const { tunnelId } = this;
     if (tunnelId === undefined) return null;
+    this.#isSequenceUsed = true;
     return {
       tunnelId,
-      sequence: this.#sequence++,
+      sequence: this.#sequence,
       ...state,
       ...this.usage.totals,
       counters: this.#outcomes.totals(),
