@@ -280,6 +280,8 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   /** Called by the organization. */
   async setWatchStatus(status: WatchStatus): Promise<void> {
+    // The storage of a tunnel that has ended must stay empty.
+    if (this.#parts.lifetime.isRetired) return;
     this.#parts.feed.setWatchStatus(status);
     await this.#shards.forOthers((it) => it.setWatchStatus(status));
   }

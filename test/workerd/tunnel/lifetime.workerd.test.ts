@@ -167,6 +167,7 @@ describe("a tunnel that has ended", () => {
     expect(await listKeys(tunnel)).toEqual([]);
     expect((await tunnel.visit("/")).status).toBe(404);
     await expect(tunnel.connect()).rejects.toThrow(RefusedError);
+    await tunnel.stub.setWatchStatus({ version: 1, isWatched: true });
     expect(await listKeys(tunnel)).toEqual([]);
     const alarm = await runInDurableObject(tunnel.stub, (_, { storage }) => storage.getAlarm());
     expect(alarm).toBeNull();
