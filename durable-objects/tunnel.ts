@@ -375,12 +375,13 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   }
 
   #onSocketClosed(socket: WebSocket, close: SocketClose): void {
-    const { kind } = readAttachment(socket);
-    if (kind === "client") return this.#parts.clients.onClosed(socket, close);
-    if (kind === "visitor") return this.#parts.visitors.sockets.onClosed(socket, close);
+    const attachment = readAttachment(socket);
+    if (attachment.kind === "client") return this.#parts.clients.onClosed(socket, close);
+    if (attachment.kind === "visitor") return this.#parts.visitors.sockets.onClosed(socket, close);
     this.#parts.agents.onClosed(socket, close);
     // A Close that wakes the object finds no link, only the record that an agent was connected.
-    if (this.#parts.lastAgent.isConnected) this.#onAgentDisconnected({ willReturn: true });
+    if (attachment.hello && this.#parts.lastAgent.isConnected)
+      this.#onAgentDisconnected({ willReturn: true });
   }
 
   // ── Inside: visitors and reports ──
