@@ -163,7 +163,7 @@ export class Visitors {
    */
   async waitForAgent(address: string, signal?: AbortSignal): Promise<boolean> {
     const { agents, lastAgent, lifetime } = this.#deps;
-    if (lifetime.isStopped) return false;
+    if (lifetime.isRetired || lifetime.isStopped) return false;
     const now = Date.now();
     const maxMs = getGracePeriodLeftMs(lastAgent.getGraceStart(now), now);
     await this.#parking.wait(address, maxMs, signal);

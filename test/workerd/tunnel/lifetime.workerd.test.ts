@@ -173,6 +173,16 @@ describe("a tunnel that has ended", () => {
     expect(alarm).toBeNull();
   });
 
+  test("refuses visitors at once, although its agent was lost a moment ago", async () => {
+    const tunnel = new LiveTunnel();
+    (await tunnel.agent()).socket.close(1011);
+    await vi.waitUntil(async () => !(await tunnel.stub.sendReport())?.agentConnected, WAIT_OPTIONS);
+    await tunnel.stub.retire();
+    // With this clock, a request that waits for an agent would wait forever.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    expect(await readErrorCode(tunnel.visit("/"))).toBe("tunnel_not_found");
+  });
+
   test("is stored until its last report has arrived", async () => {
     const tunnel = new LiveTunnel();
     await tunnel.agent();
