@@ -27,8 +27,8 @@ const REPORT_MAX_REQUESTS = 20_000;
 /** When a lost agent is reported: most agents have reconnected then, and the reports of the others are spread. */
 const LOSS_REPORT_MIN_MS = 10_000;
 export const LOSS_REPORT_MAX_MS = 30_000;
-/** How soon a tunnel whose end has passed asks its row again if the row could not be read. */
-const EXPIRY_RETRY_MS = 200;
+/** The shortest time until the row is asked whether the tunnel has expired. */
+const EXPIRY_CHECK_MIN_MS = 200;
 
 const TUNNEL_ID_KEY = "tunnel-id";
 
@@ -180,9 +180,11 @@ export class MetricsReporter {
     const expiries = [this.#tunnel.servingToken()?.endsAtMs, this.#tunnel.endsAtMs()];
     const known = expiries.filter((atMs) => atMs !== undefined);
     if (known.length === 0) return;
-    // An expiry that failed is retried, but not immediately.
-    const atMs = Math.max(Math.min(...known), Date.now() + EXPIRY_RETRY_MS);
-    this.#alarm.scheduleBy(atMs, "confirmed");
+    const now = Date.now();
+    const atMs = Math.min(...known);
+    // The alarm itself retries an expiry that failed.
+    if (atMs <= now && this.#alarm.hasFailed) return;
+    this.#alarm.scheduleBy(Math.max(atMs, now + EXPIRY_CHECK_MIN_MS), "confirmed");
   }
 
   /** @returns null before any agent has connected; the first report includes what was counted until then. */

@@ -38,7 +38,7 @@ export const rows = {
   /** The answer to `relayDisconnected`, which takes effect before it. */
   relayDisconnecting: Promise.resolve(),
   reservedPorts: { udp: 0, tcp: 0 },
-  /** Tunnels whose reports fail. */
+  /** Tunnels whose calls fail. */
   failingTunnels: new Set<string>(),
 };
 
@@ -67,6 +67,7 @@ export class InternalApi
   }
 
   async expireTunnelIfDue(tunnelId: string): Promise<number | null> {
+    if (rows.failingTunnels.has(tunnelId)) throw new Error("no database");
     const leftMs = rows.remainingMs.get(tunnelId);
     if (leftMs !== undefined) return leftMs;
     await this.env.TUNNEL.getByName(tunnelId).retire("expired");

@@ -3,13 +3,17 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { getRefusalMessage } from "../../../access/refusal.ts";
 import { RETIRED_STORAGE_MS } from "../../../durable-objects/limits.ts";
+import { ALARM_RETRY_MIN_MS } from "../../../durable-objects/tunnel/alarm.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { LEFT_MS, LiveTunnel, RefusedError } from "../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../harness/workerd/objects.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 const STOP = { version: 1, isStopped: true };
 const START = { version: 2, isStopped: false };
@@ -128,6 +132,20 @@ describe("a tunnel that expires", () => {
     await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs);
     await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs + 1_000);
     expect(await readAlarm(tunnel)).toBe(endsAtMs);
+  });
+
+  test("is tried again with an increasing wait while the database is unavailable", async () => {
+    const tunnel = new LiveTunnel();
+    rows.failingTunnels.add(tunnel.id);
+    vi.spyOn(console, "error").mockReturnValue();
+    await tunnel.stub.scheduleExpiry(tunnel.id, Date.now() - 1);
+    await vi.waitUntil(async () => {
+      await runDurableObjectAlarm(tunnel.stub);
+      return (await readAlarm(tunnel))! >= Date.now() + 2 * ALARM_RETRY_MIN_MS - 1_000;
+    }, WAIT_OPTIONS);
+    rows.failingTunnels.delete(tunnel.id);
+    await runDurableObjectAlarm(tunnel.stub);
+    expect(await readErrorCode(tunnel.visit("/"))).toBe("tunnel_not_found");
   });
 
   test("continues until it has expired by the database's clock, which is asked again then", async () => {
