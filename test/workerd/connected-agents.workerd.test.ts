@@ -183,7 +183,7 @@ describe("a report", () => {
     expect(await rows()).toHaveLength(0);
   });
 
-  test("of a departure is finally removed also if nobody reads the list, and its tunnel is not notified", async () => {
+  test("of a departure is finally removed even if the list is never read, and its tunnel is not notified", async () => {
     const { stub } = new TestOrganization();
     const [departed, connected] = [crypto.randomUUID(), crypto.randomUUID()];
     await stub.reportPresence({ tunnelId: departed, sequence: 2, agents: [] });
