@@ -42,7 +42,7 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
   readonly #watchers: Watchers;
   /** Calls to tunnels by their ids: concurrent lists wait for the same answer. */
   readonly #refreshing = new Map<string, Promise<void>>();
-  #notifying: Promise<unknown> = Promise.resolve();
+  #notifying: Promise<void> = Promise.resolve();
   #draining = false;
 
   constructor(ctx: DurableObjectState, env: ObjectBindings) {
@@ -82,7 +82,8 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     this.#watchers.accept(server, admission);
     this.#onWatchersChanged();
     // Tunnels that are being notified for an earlier watcher are waited for too.
-    this.#notifying = Promise.all([this.#notifying, this.#notifyTunnels(tunnelIds)]);
+    const earlier = this.#notifying;
+    this.#notifying = this.#notifyTunnels(tunnelIds).then(() => earlier);
     const notified = Promise.race([this.#notifying, scheduler.wait(WATCH_NOTIFY_TIMEOUT_MS)]);
     // Checked after the socket was accepted: a session that ends from here on closes this watcher too.
     const [isLive] = await Promise.all([this.#closeUnlessLive(server, admission), notified]);
@@ -186,7 +187,7 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
   /** Tunnels that have not been notified yet that they are watched. */
   #findTunnelsToNotify({ tunnelId }: WatcherAdmission): string[] {
     if (this.#watchers.isEveryTunnelWatched) return [];
-    const wanted = tunnelId === null ? this.#connectedAgents.listTunnelIds() : [tunnelId];
+    const wanted = tunnelId === null ? this.#connectedAgents.listTunnelIds(Date.now()) : [tunnelId];
     return wanted.filter((id) => !this.#watchers.isTunnelWatched(id));
   }
 

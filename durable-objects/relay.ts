@@ -167,7 +167,9 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   }
 
   async #onLinkClosed(socket: WebSocket): Promise<void> {
-    if (!this.#link.remove(socket)) return;
+    const wasLink = this.#link.remove(socket);
+    // A Close that wakes the object finds no link, only the record that a relay was connected.
+    if (!wasLink && this.#link.hello) return;
     this.#networks.save();
     await this.#reportConnection();
   }
@@ -203,7 +205,8 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
       }
     } catch {
       hasFailed = true;
-      this.#hasNewHello = hello !== undefined;
+      // Another hello may have arrived during the call.
+      this.#hasNewHello ||= hello !== undefined;
     }
     await this.#sendReservedPorts();
     // Without a link there is nothing to check for silence.

@@ -280,6 +280,8 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   /** Called by the organization. */
   async setWatchStatus(status: WatchStatus): Promise<void> {
+    // The storage of a tunnel that has ended must stay empty.
+    if (this.#parts.lifetime.isRetired) return;
     this.#parts.feed.setWatchStatus(status);
     await this.#shards.forOthers((it) => it.setWatchStatus(status));
   }
@@ -373,12 +375,13 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   }
 
   #onSocketClosed(socket: WebSocket, close: SocketClose): void {
-    const { kind } = readAttachment(socket);
-    if (kind === "client") return this.#parts.clients.onClosed(socket, close);
-    if (kind === "visitor") return this.#parts.visitors.sockets.onClosed(socket, close);
+    const attachment = readAttachment(socket);
+    if (attachment.kind === "client") return this.#parts.clients.onClosed(socket, close);
+    if (attachment.kind === "visitor") return this.#parts.visitors.sockets.onClosed(socket, close);
     this.#parts.agents.onClosed(socket, close);
     // A Close that wakes the object finds no link, only the record that an agent was connected.
-    if (this.#parts.lastAgent.isConnected) this.#onAgentDisconnected({ willReturn: true });
+    if (attachment.hello && this.#parts.lastAgent.isConnected)
+      this.#onAgentDisconnected({ willReturn: true });
   }
 
   // ── Inside: visitors and reports ──

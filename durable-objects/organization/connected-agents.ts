@@ -4,7 +4,7 @@
  * its tunnel has been asked.
  */
 import type { Presence, ServingAgent } from "../rpc.ts";
-import { HOUR_MS } from "../../shared/time.ts";
+import { HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
 
 /** An entry is not stale for this long after its tunnel's last report. */
 export const PRESENCE_FRESH_MS = 20_000;
@@ -12,6 +12,8 @@ export const PRESENCE_FRESH_MS = 20_000;
 const PRESENCE_REFRESH_MAX_TUNNELS = 5_000;
 /** How long a departure is stored, so that a late report of the agent's arrival changes nothing. */
 export const DEPARTURE_RETENTION_MS = HOUR_MS;
+/** How often older departures are removed while tunnels report: each removal reads all entries. */
+const DEPARTURE_SWEEP_MS = 10 * MINUTE_MS;
 
 export interface ConnectedAgent extends ServingAgent {
   tunnelId: string;
@@ -30,6 +32,7 @@ export class ConnectedAgents {
   readonly #sql: SqlStorage;
   /** In memory on purpose: after a restart of this object every entry is stale. */
   readonly #reportedAtMs = new Map<string, number>();
+  #sweptAtMs = -Infinity;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -47,6 +50,7 @@ export class ConnectedAgents {
 
   /** A report that arrives late changes nothing. */
   apply({ tunnelId, sequence, agents }: Presence, nowMs: number): void {
+    this.#sweepIfDue(nowMs);
     this.#reportedAtMs.set(tunnelId, nowMs);
     this.#sql.exec(
       `insert into presences (tunnel_id, sequence, agents, told_at_ms) values (?, ?, ?, ?)
@@ -62,6 +66,7 @@ export class ConnectedAgents {
 
   /** Lists a tunnel among those that recently had an agent, although it may never have had one. */
   addTunnel(tunnelId: string, nowMs: number): void {
+    this.#sweepIfDue(nowMs);
     this.#sql.exec(
       `insert into presences (tunnel_id, sequence, agents, told_at_ms) values (?, 0, '[]', ?)
        on conflict (tunnel_id) do update set told_at_ms = excluded.told_at_ms
@@ -83,7 +88,8 @@ export class ConnectedAgents {
   }
 
   /** Tunnels that have an agent or recently had one, and others that were added. */
-  listTunnelIds(): string[] {
+  listTunnelIds(nowMs: number): string[] {
+    this.removeDeparted(nowMs);
     const rows = this.#sql.exec<{ id: string }>("select tunnel_id as id from presences");
     return [...rows].map(({ id }) => id);
   }
@@ -104,11 +110,17 @@ export class ConnectedAgents {
 
   /** Removes departures that are too old for a late report to arrive. */
   removeDeparted(nowMs: number): void {
+    this.#sweptAtMs = nowMs;
     const beforeMs = nowMs - DEPARTURE_RETENTION_MS;
     this.#sql.exec("delete from presences where agents = '[]' and told_at_ms < ?", beforeMs);
     for (const [id, reportedAtMs] of this.#reportedAtMs) {
       if (reportedAtMs < beforeMs) this.#reportedAtMs.delete(id);
     }
+  }
+
+  #sweepIfDue(nowMs: number): void {
+    // The clock may have been set back.
+    if (Math.abs(nowMs - this.#sweptAtMs) >= DEPARTURE_SWEEP_MS) this.removeDeparted(nowMs);
   }
 
   #query(query: string, ...values: string[]): ConnectedAgent[] {

@@ -17,14 +17,22 @@ export function computeNextAlarm(scheduledAtMs: number | null, requestedMs: numb
   return scheduledAtMs !== null && scheduledAtMs <= requestedMs ? null : requestedMs;
 }
 
+/** unconfirmed: a visitor's response must not wait for a timer to be on disk. */
+type Durability = "confirmed" | "unconfirmed";
+
+interface AlarmRequest {
+  atMs: number;
+  durability: Durability;
+}
+
 type Storage = Pick<DurableObjectStorage, "getAlarm" | "setAlarm">;
 
 export class Alarm {
   readonly #storage: Storage;
   /** undefined: not read yet. An earlier instance of the object may have set the alarm. */
   #scheduledAtMs: number | null | undefined;
-  /** The earliest requested time while the alarm is being read; Infinity otherwise. */
-  #requestedMs = Infinity;
+  /** The earliest requested time, and the stronger durability, while the alarm is being read. */
+  #requested: AlarmRequest | undefined;
   #consecutiveFailures = 0;
   #hasFailed = false;
 
@@ -32,14 +40,11 @@ export class Alarm {
     this.#storage = storage;
   }
 
-  /**
-   * Fires at this time or earlier.
-   * @param durability unconfirmed: a visitor's response must not wait for a timer to be on disk.
-   */
-  scheduleBy(atMs: number, durability: "confirmed" | "unconfirmed"): void {
+  /** Fires at this time or earlier. */
+  scheduleBy(atMs: number, durability: Durability): void {
     // An alarm for now is early enough whatever is stored, so it need not be read.
     if (this.#scheduledAtMs === undefined && atMs > Date.now()) {
-      return this.#readThenSchedule(atMs);
+      return this.#readThenSchedule(atMs, durability);
     }
     const nextMs = computeNextAlarm(this.#scheduledAtMs ?? null, atMs);
     if (nextMs === null) return;
@@ -70,23 +75,27 @@ export class Alarm {
     }
   }
 
-  #readThenSchedule(atMs: number): void {
-    const isReading = this.#requestedMs !== Infinity;
-    this.#requestedMs = Math.min(this.#requestedMs, atMs);
-    if (!isReading) void this.#readScheduled();
+  #readThenSchedule(atMs: number, durability: Durability): void {
+    const requested = this.#requested;
+    if (requested) {
+      requested.atMs = Math.min(requested.atMs, atMs);
+      if (durability === "confirmed") requested.durability = durability;
+      return;
+    }
+    this.#requested = { atMs, durability };
+    void this.#readScheduled(this.#requested);
   }
 
-  async #readScheduled(): Promise<void> {
+  async #readScheduled(requested: AlarmRequest): Promise<void> {
     try {
       const scheduledAtMs = await this.#storage.getAlarm();
       if (this.#scheduledAtMs === undefined) this.#scheduledAtMs = scheduledAtMs;
     } catch (cause) {
       logFailure(cause);
-      this.#requestedMs = Date.now();
+      requested.atMs = Date.now();
     }
-    const atMs = this.#requestedMs;
-    this.#requestedMs = Infinity;
-    this.scheduleBy(atMs, "unconfirmed");
+    this.#requested = undefined;
+    this.scheduleBy(requested.atMs, requested.durability);
   }
 
   async #set(atMs: number, allowUnconfirmed: boolean): Promise<void> {

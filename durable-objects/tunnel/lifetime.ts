@@ -16,7 +16,7 @@ export interface StopState {
 const KEY = {
   retired: "retired",
   removal: "storage-removal-at",
-  stopping: "stopping",
+  stopState: "stopping",
   endsAt: "ends-at",
 } as const;
 /** When the storage of a tunnel that has ended is removed, if something could not be reported before. */
@@ -78,12 +78,12 @@ export class Lifetime {
 
   /** As it was last set; undefined before that. */
   get stopState(): StopState | undefined {
-    return this.#kv.get<StopState>(KEY.stopping);
+    return this.#kv.get<StopState>(KEY.stopState);
   }
 
-  setStopState(stopping: StopState): void {
+  setStopState(stopState: StopState): void {
     const stored = this.stopState;
-    if (!stored || stored.version < stopping.version) this.#kv.put(KEY.stopping, stopping);
+    if (!stored || stored.version < stopState.version) this.#kv.put(KEY.stopState, stopState);
   }
 
   /** When to ask the row whether the tunnel has expired. */

@@ -183,6 +183,22 @@ describe("a report", () => {
     expect(await rows()).toHaveLength(0);
   });
 
+  test("of a departure is finally removed even if the list is never read, and its tunnel is not notified", async () => {
+    const { stub } = new TestOrganization();
+    const [departed, connected] = [crypto.randomUUID(), crypto.randomUUID()];
+    await stub.reportPresence({ tunnelId: departed, sequence: 2, agents: [] });
+    const list = <Result>(read: (agents: ConnectedAgents) => Result) =>
+      runInDurableObject(stub, (_, { storage }) => read(new ConnectedAgents(storage.sql)));
+    expect(await list((agents) => agents.listTunnelIds(Date.now()))).toEqual([departed]);
+    vi.useFakeTimers({ now: Date.now() + DEPARTURE_RETENTION_MS + 1_000 });
+    expect(await list((agents) => agents.listTunnelIds(Date.now()))).toEqual([]);
+    await stub.reportPresence({ tunnelId: connected, sequence: 1, agents: [agent] });
+    const stored = await runInDurableObject(stub, (_, { storage }) => [
+      ...storage.sql.exec("select tunnel_id from presences"),
+    ]);
+    expect(stored).toEqual([{ tunnel_id: connected }]);
+  });
+
   test("that did not arrive is sent again", async () => {
     const org = new TestOrganization();
     const { tunnel, agent: connected } = await org.agent();

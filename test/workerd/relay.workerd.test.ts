@@ -17,6 +17,7 @@ import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 afterEach(() => {
   vi.useRealTimers();
   rows.isDatabaseDown = false;
+  rows.relayDisconnecting = Promise.resolve();
 });
 
 const revocation = (change: Partial<Revocation> = {}): Revocation => ({
@@ -136,6 +137,28 @@ describe("a relay's link", () => {
       await runDurableObjectAlarm(relay.stub);
       expect(rows.relays.has(relay.id)).toBe(true);
     }, WAIT_OPTIONS);
+  });
+
+  test("that closes while the object hibernates is reported to the database at once", async () => {
+    const relay = new LiveRelay();
+    const link = await relay.link();
+    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), WAIT_OPTIONS);
+    await relay.sleep();
+    link.socket.close(1000);
+    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(false), { timeout: 10_000 });
+  });
+
+  test("that returns during a failing report of its end is connected in the database", async () => {
+    const relay = new LiveRelay();
+    const first = await relay.link();
+    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), WAIT_OPTIONS);
+    const call = Promise.withResolvers<void>();
+    rows.relayDisconnecting = call.promise;
+    first.socket.close(1000);
+    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(false), WAIT_OPTIONS);
+    await relay.link();
+    call.reject(new Error("the answer of the database was lost"));
+    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), { timeout: 10_000 });
   });
 
   test("is closed and refused while the server stops", async () => {

@@ -25,7 +25,8 @@ export class PresenceReporter {
   readonly #getTunnelId: () => string;
   /** The owner of a tunnel that no agent has connected to, once it was looked up. */
   #ownerId: string | null = null;
-  #reporting: Promise<WatchStatus | null> | undefined;
+  /** Reports are sent one after the other, so that none is passed over by a report of an earlier presence. */
+  #reporting: Promise<unknown> = Promise.resolve();
 
   constructor(
     kv: SyncKvStorage,
@@ -69,22 +70,21 @@ export class PresenceReporter {
    */
   report(): Promise<WatchStatus | null> {
     this.#update();
-    this.#reporting ??= this.#reportNewest().finally(() => (this.#reporting = undefined));
-    return this.#reporting;
+    const report = this.#reporting.then(() => this.#reportNewest());
+    this.#reporting = report.catch(() => undefined);
+    return report;
   }
 
   async #reportNewest(): Promise<WatchStatus | null> {
-    let watchStatus: WatchStatus | null = null;
-    for (;;) {
-      const stored = this.#kv.get<StoredPresence>(KEY);
-      if (!stored || stored.isTold) return watchStatus;
-      const organization = this.#organizations.getByName(stored.orgId);
-      watchStatus = await organization.reportPresence(toPresence(stored));
-      const { sequence } = this.#kv.get<StoredPresence>(KEY)!;
-      if (sequence === stored.sequence) {
-        this.#kv.put<StoredPresence>(KEY, { ...stored, isTold: true });
-      }
+    const stored = this.#kv.get<StoredPresence>(KEY);
+    if (!stored || stored.isTold) return null;
+    const organization = this.#organizations.getByName(stored.orgId);
+    const watchStatus = await organization.reportPresence(toPresence(stored));
+    const { sequence } = this.#kv.get<StoredPresence>(KEY)!;
+    if (sequence === stored.sequence) {
+      this.#kv.put<StoredPresence>(KEY, { ...stored, isTold: true });
     }
+    return watchStatus;
   }
 
   /** Stores which agents serve, under the next sequence number when they have changed. */

@@ -10,7 +10,7 @@ export interface StoredCounters {
   traffic?: StoredBucket[];
   /** By month and token. */
   spending: Map<string, MonthlyTraffic>;
-  /** The number of the next report: larger with each change of this value. */
+  /** The number of a report of this value: it increases with each save. */
   sequence: number;
   /** When the next report is due; null: there is nothing to report. */
   reportAtMs: number | null;

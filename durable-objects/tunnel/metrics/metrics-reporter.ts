@@ -27,8 +27,8 @@ const REPORT_MAX_REQUESTS = 20_000;
 /** When a lost agent is reported: most agents have reconnected then, and the reports of the others are spread. */
 const LOSS_REPORT_MIN_MS = 10_000;
 export const LOSS_REPORT_MAX_MS = 30_000;
-/** How soon a tunnel whose end has passed asks its row again if the row could not be read. */
-const EXPIRY_RETRY_MS = 200;
+/** The shortest time until the row is asked whether the tunnel has expired. */
+const EXPIRY_CHECK_MIN_MS = 200;
 
 const TUNNEL_ID_KEY = "tunnel-id";
 
@@ -58,6 +58,8 @@ export class MetricsReporter {
   readonly #rows: Pick<InternalApi, "reportTunnel">;
   readonly #tunnel: ReportedTunnel;
   #sequence: number;
+  /** Whether a report has had this number, maybe of an earlier instance: the row ignores another one with the same number. */
+  #isSequenceUsed = true;
   /** null: nothing was counted since the last report. */
   #reportAtMs: number | null;
   #isSaved = true;
@@ -178,16 +180,18 @@ export class MetricsReporter {
     const expiries = [this.#tunnel.servingToken()?.endsAtMs, this.#tunnel.endsAtMs()];
     const known = expiries.filter((atMs) => atMs !== undefined);
     if (known.length === 0) return;
-    // An expiry that failed is retried, but not immediately.
-    const atMs = Math.max(Math.min(...known), Date.now() + EXPIRY_RETRY_MS);
-    this.#alarm.scheduleBy(atMs, "confirmed");
+    const now = Date.now();
+    const atMs = Math.min(...known);
+    // The alarm itself retries an expiry that failed.
+    if (atMs <= now && this.#alarm.hasFailed) return;
+    this.#alarm.scheduleBy(Math.max(atMs, now + EXPIRY_CHECK_MIN_MS), "confirmed");
   }
 
   /** @returns null before any agent has connected; the first report includes what was counted until then. */
   async send(): Promise<TunnelReport | null> {
     const now = Date.now();
     const state = this.#tunnel.currentState();
-    if (!this.#isSaved) this.#save(now);
+    if (!this.#isSaved || this.#isSequenceUsed) this.#save(now);
     this.#reportAtMs = null;
     const report = this.#createReport(state, now);
     if (!report) return null;
@@ -259,12 +263,12 @@ export class MetricsReporter {
       this.#alarm.scheduleBy(nowMs, "unconfirmed");
     }
     this.#spending.getUnreported(nowMs);
+    this.#isSequenceUsed = false;
     this.#store.save({
       usage: this.usage.totals,
       outcomes: this.#outcomes.totals(),
       traffic: this.#traffic.stored,
       spending: this.#spending.stored,
-      // The row ignores a report whose sequence number is not higher.
       sequence: ++this.#sequence,
       reportAtMs: this.#reportAtMs,
       pace: this.#pace.saved,
@@ -281,9 +285,10 @@ export class MetricsReporter {
   #createReport(state: ReportedState, nowMs: number): TunnelReport | null {
     const { tunnelId } = this;
     if (tunnelId === undefined) return null;
+    this.#isSequenceUsed = true;
     return {
       tunnelId,
-      sequence: this.#sequence++,
+      sequence: this.#sequence,
       ...state,
       ...this.usage.totals,
       counters: this.#outcomes.totals(),

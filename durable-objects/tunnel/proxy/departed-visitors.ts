@@ -1,16 +1,20 @@
 /**
  * Finds visitors who have left while their response paused. workerd reports that a visitor has left, except while a write to
  * that visitor is in progress (in workerd's code, the request then fails instead of being canceled, and only canceled requests
- * abort their signal). So once after each pause begins, the front proxy is asked whether the visitor is still connected.
+ * abort their signal). So the front proxy is asked whether the visitor is still connected: soon after a pause begins, and once a
+ * minute while it lasts.
  */
 import {
   DEPARTED_PATH,
   formatKeys,
   parseKeys,
 } from "../../../protocol/front-proxy/connection-key.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** How long nothing must have been written before the front proxy is asked, and how often that is checked. */
 const PAUSE_MS = 5_000;
+/** When it is asked again, while nothing was written since. */
+const ASK_AGAIN_MS = MINUTE_MS;
 
 /** A response that streams to a visitor. */
 export interface WatchedResponse {
@@ -23,9 +27,8 @@ export interface WatchedResponse {
 interface WatchEntry {
   key: string;
   onDeparted: () => void;
-  writtenAtMs: number;
-  /** Whether the visitor was connected in this pause: leaving later is reported. */
-  isChecked: boolean;
+  /** When to ask the front proxy, unless a part of the response is written before. */
+  askAtMs: number;
 }
 
 export class DepartedVisitors {
@@ -40,47 +43,38 @@ export class DepartedVisitors {
 
   /**
    * @param key of the visitor's connection to the front proxy.
-   * @param onDeparted called at most once, at most two pauses after the visitor has left.
+   * @param onDeparted called at most once: within two pauses when the visitor leaves as a pause begins, and within a minute when
+   * the visitor leaves later.
    */
   watch(key: string, onDeparted: () => void): WatchedResponse {
-    const watched = { key, onDeparted, writtenAtMs: Date.now(), isChecked: false };
+    const watched = { key, onDeparted, askAtMs: Date.now() + PAUSE_MS };
     this.#watched.add(watched);
-    this.#start();
+    // A timer keeps the object awake, as each watched response does anyway.
+    this.#timer ??= setInterval(() => void this.#check(), PAUSE_MS);
     return {
-      recordWrite: () => {
-        watched.writtenAtMs = Date.now();
-        watched.isChecked = false;
-        this.#start();
-      },
+      recordWrite: () => void (watched.askAtMs = Date.now() + PAUSE_MS),
       unwatch: () => void this.#watched.delete(watched),
     };
   }
 
-  /** A timer keeps the object awake, so it runs only while something is left to check. */
-  #start(): void {
-    this.#timer ??= setInterval(() => void this.#check(), PAUSE_MS);
-  }
-
   async #check(): Promise<void> {
-    if (this.#isAsking) return;
-    const unchecked = [...this.#watched].filter(({ isChecked }) => !isChecked);
-    if (unchecked.length === 0) {
+    if (this.#watched.size === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
       return;
     }
-    const pausedSinceMs = Date.now() - PAUSE_MS;
-    const paused = unchecked.filter(({ writtenAtMs }) => writtenAtMs <= pausedSinceMs);
-    if (paused.length === 0) return;
+    const nowMs = Date.now();
+    const paused = [...this.#watched].filter(({ askAtMs }) => askAtMs <= nowMs);
+    if (this.#isAsking || paused.length === 0) return;
     this.#isAsking = true;
-    for (const watched of paused) watched.isChecked = true;
+    for (const watched of paused) watched.askAtMs = nowMs + ASK_AGAIN_MS;
     try {
       const departed = await this.#findDeparted(paused.map(({ key }) => key));
       for (const watched of paused)
         if (departed.has(watched.key) && this.#watched.delete(watched)) watched.onDeparted();
     } catch {
-      // The front proxy is being restarted: it is asked again.
-      for (const watched of paused) watched.isChecked = false;
+      // The front proxy is being restarted: it is asked again at the next check.
+      for (const watched of paused) watched.askAtMs = nowMs;
     } finally {
       this.#isAsking = false;
     }

@@ -175,8 +175,7 @@ export class Exchange implements Stream {
   }
 
   #refuseResponse(outcome: ErrorCode | "too_large", code: ResetCode, reason: string): void {
-    this.#link.reset(this.#id, code, reason);
-    this.#upload?.cancel();
+    this.#reset(code, reason);
     this.#finish("cut");
     this.#settle(outcome);
   }
@@ -207,19 +206,16 @@ export class Exchange implements Stream {
 
   /** Visitors take their responses too slowly, and this one needs memory that others use. */
   #overflow(): void {
-    this.#link.reset(this.#id, RESET.canceled, SLOW_VISITORS);
-    this.#upload?.cancel();
+    this.#reset(RESET.canceled, SLOW_VISITORS);
     this.#cut("unavailable");
   }
 
   #endResponse(): void {
     const phase = this.#phase;
     this.#sendCredit(this.#window.end());
-    const upload = this.#upload;
-    if (upload && !upload.isFinished()) {
-      upload.cancel();
-      this.#link.reset(this.#id, RESET.canceled, "the response ended before the request body");
-    } else this.#link.finish(this.#id);
+    const hasWholeRequest = this.#upload?.isFinished() ?? true;
+    if (hasWholeRequest) this.#link.finish(this.#id);
+    else this.#reset(RESET.canceled, "the response ended before the request body");
     this.#finish("complete");
     if (phase.kind === "streaming") phase.body.end();
     if (phase.kind === "discarding") this.#place.leave();
@@ -285,7 +281,7 @@ export class Exchange implements Stream {
       this.#grantHeld(held);
       this.#finish("cut");
       this.#phase = DONE.cut;
-      this.#link.reset(this.#id, RESET.protocolError, "invalid HTTP response");
+      this.#reset(RESET.protocolError, "invalid HTTP response");
       return "origin_failed";
     }
   }
@@ -355,11 +351,16 @@ export class Exchange implements Stream {
     this.#recording?.abort();
     if (phase.kind === "streaming") phase.body.discard();
     else this.#queue.clear();
-    this.#upload?.cancel();
-    this.#link.reset(this.#id, RESET.canceled, "the visitor disconnected");
+    this.#reset(RESET.canceled, "the visitor disconnected");
     if (phase.kind === "held") this.#releaseHeld(phase);
     if (phase.kind === "waiting" || phase.kind === "held") this.#settle("agent_offline");
     else this.#place.leave();
+  }
+
+  /** Ends the stream in both directions. An upload that continued would use up the connection's window. */
+  #reset(code: ResetCode, reason: string): void {
+    this.#upload?.cancel();
+    this.#link.reset(this.#id, code, reason);
   }
 
   get #isOpen(): boolean {

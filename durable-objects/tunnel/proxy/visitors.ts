@@ -127,7 +127,7 @@ export class Visitors {
       : this.#visitWithPolicy(request, visit);
     const { trace } = this.#deps;
     const startedAtMs = Date.now();
-    return responding.then((response) => {
+    const answered = responding.then((response) => {
       // The local server's response has the header already.
       if (mayBeRefusal(response)) response.headers.set(REQUEST_ID_HEADER, requestId);
       if (!trace.isOff) {
@@ -138,6 +138,9 @@ export class Visitors {
       }
       return response;
     });
+    // Otherwise, the recording of a request whose access could not be checked would stay open.
+    answered.catch(() => recording?.fail("internal"));
+    return answered;
   }
 
   /**
@@ -163,7 +166,7 @@ export class Visitors {
    */
   async waitForAgent(address: string, signal?: AbortSignal): Promise<boolean> {
     const { agents, lastAgent, lifetime } = this.#deps;
-    if (lifetime.isStopped) return false;
+    if (lifetime.isRetired || lifetime.isStopped) return false;
     const now = Date.now();
     const maxMs = getGracePeriodLeftMs(lastAgent.getGraceStart(now), now);
     await this.#parking.wait(address, maxMs, signal);

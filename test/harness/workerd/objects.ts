@@ -35,8 +35,10 @@ export const rows = {
   remainingMs: new Map<string, number>(),
   /** Relays that are connected. */
   relays: new Map<string, RelayDescription>(),
+  /** The answer to `relayDisconnected`, which takes effect before it. */
+  relayDisconnecting: Promise.resolve(),
   reservedPorts: { udp: 0, tcp: 0 },
-  /** Tunnels whose reports fail. */
+  /** Tunnels whose calls fail. */
   failingTunnels: new Set<string>(),
 };
 
@@ -65,6 +67,7 @@ export class InternalApi
   }
 
   async expireTunnelIfDue(tunnelId: string): Promise<number | null> {
+    if (rows.failingTunnels.has(tunnelId)) throw new Error("no database");
     const leftMs = rows.remainingMs.get(tunnelId);
     if (leftMs !== undefined) return leftMs;
     await this.env.TUNNEL.getByName(tunnelId).retire("expired");
@@ -95,7 +98,7 @@ export class InternalApi
   relayDisconnected(relayId: string, epoch: string): Promise<void> {
     if (rows.isDatabaseDown) return Promise.reject(new Error("the database is unavailable"));
     if (rows.relays.get(relayId)?.epoch === epoch) rows.relays.delete(relayId);
-    return Promise.resolve();
+    return rows.relayDisconnecting;
   }
 
   countReservedPorts(): Promise<{ udp: number; tcp: number }> {

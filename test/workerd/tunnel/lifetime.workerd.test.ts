@@ -3,13 +3,17 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { getRefusalMessage } from "../../../access/refusal.ts";
 import { RETIRED_STORAGE_MS } from "../../../durable-objects/limits.ts";
+import { ALARM_RETRY_MIN_MS } from "../../../durable-objects/tunnel/alarm.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { LEFT_MS, LiveTunnel, RefusedError } from "../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../harness/workerd/objects.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 const STOP = { version: 1, isStopped: true };
 const START = { version: 2, isStopped: false };
@@ -130,6 +134,20 @@ describe("a tunnel that expires", () => {
     expect(await readAlarm(tunnel)).toBe(endsAtMs);
   });
 
+  test("is tried again with an increasing wait while the database is unavailable", async () => {
+    const tunnel = new LiveTunnel();
+    rows.failingTunnels.add(tunnel.id);
+    vi.spyOn(console, "error").mockReturnValue();
+    await tunnel.stub.scheduleExpiry(tunnel.id, Date.now() - 1);
+    await vi.waitUntil(async () => {
+      await runDurableObjectAlarm(tunnel.stub);
+      return (await readAlarm(tunnel))! >= Date.now() + 2 * ALARM_RETRY_MIN_MS - 1_000;
+    }, WAIT_OPTIONS);
+    rows.failingTunnels.delete(tunnel.id);
+    await runDurableObjectAlarm(tunnel.stub);
+    expect(await readErrorCode(tunnel.visit("/"))).toBe("tunnel_not_found");
+  });
+
   test("continues until it has expired by the database's clock, which is asked again then", async () => {
     const tunnel = new LiveTunnel();
     const startedAtMs = Date.now();
@@ -167,9 +185,20 @@ describe("a tunnel that has ended", () => {
     expect(await listKeys(tunnel)).toEqual([]);
     expect((await tunnel.visit("/")).status).toBe(404);
     await expect(tunnel.connect()).rejects.toThrow(RefusedError);
+    await tunnel.stub.setWatchStatus({ version: 1, isWatched: true });
     expect(await listKeys(tunnel)).toEqual([]);
     const alarm = await runInDurableObject(tunnel.stub, (_, { storage }) => storage.getAlarm());
     expect(alarm).toBeNull();
+  });
+
+  test("refuses visitors at once, although its agent was lost a moment ago", async () => {
+    const tunnel = new LiveTunnel();
+    (await tunnel.agent()).socket.close(1011);
+    await vi.waitUntil(async () => !(await tunnel.stub.sendReport())?.agentConnected, WAIT_OPTIONS);
+    await tunnel.stub.retire();
+    // With this clock, a request that waits for an agent would wait forever.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    expect(await readErrorCode(tunnel.visit("/"))).toBe("tunnel_not_found");
   });
 
   test("is stored until its last report has arrived", async () => {

@@ -25,11 +25,11 @@ const lostShares = new FinalizationRegistry((share: Share) => share.add(-share.h
 
 export class SocketMemory {
   readonly #bytesByHolder = new Map<MemoryHolder, number>();
-  readonly #ofSockets = isolateSockets.createShare();
-  readonly #ofBuffer = createBufferShare(this);
+  readonly #socketShare = isolateSockets.createShare();
+  readonly #bufferShare = createBufferShare(this);
 
   constructor() {
-    lostShares.register(this, this.#ofSockets);
+    lostShares.register(this, this.#socketShare);
   }
 
   /** Sets how much one socket holds now. If that is more than before, this may end the socket that holds the most. */
@@ -38,25 +38,25 @@ export class SocketMemory {
     if (change === 0) return;
     if (bytes === 0) this.#bytesByHolder.delete(holder);
     else this.#bytesByHolder.set(holder, bytes);
-    this.#ofSockets.add(change);
-    this.#ofBuffer.add(change);
+    this.#socketShare.add(change);
+    this.#bufferShare.add(change);
     if (change > 0) while (this.isFull && this.#endLargest());
   }
 
   /** Whether the sockets hold more than they may: of this tunnel, of all tunnels, or together with all bodies. */
   get isFull(): boolean {
-    const { held } = this.#ofSockets;
+    const { held } = this.#socketShare;
     const isIsolateFull = isolateSockets.used > ISOLATE_SOCKETS_MAX_BYTES || isBufferExceeded();
     return held > TUNNEL_SOCKETS_MAX_BYTES || (held > 0 && isIsolateFull);
   }
 
   /** @returns false when no socket could release anything: the platform has queued the rest. */
   #endLargest(): boolean {
-    const before = this.#ofSockets.held;
+    const before = this.#socketShare.held;
     const byBytes = [...this.#bytesByHolder].sort(([, a], [, b]) => b - a);
     return byBytes.some(([holder]) => {
       holder.endForMemory();
-      return this.#ofSockets.held < before;
+      return this.#socketShare.held < before;
     });
   }
 }

@@ -24,7 +24,8 @@ describe("the alarm that the parts of an object share", () => {
     const set: number[] = [];
     const storage = {
       getAlarm: () => Promise.resolve(scheduledAtMs),
-      setAlarm: (atMs: number | Date) => Promise.resolve(void set.push(Number(atMs))),
+      setAlarm: (atMs: number | Date, _options?: DurableObjectSetAlarmOptions) =>
+        Promise.resolve(void set.push(Number(atMs))),
     };
     return { alarm: new Alarm(storage), set, storage };
   }
@@ -97,6 +98,16 @@ describe("the alarm that the parts of an object share", () => {
     alarm.scheduleBy(later, "unconfirmed");
     await vi.waitUntil(() => set.length > 0, WAIT_OPTIONS);
     expect(set).toEqual([later]);
+  });
+
+  test("that must be on disk is, also when the stored time has to be read before", async () => {
+    const { alarm, storage } = createAlarm(null);
+    const set = vi.spyOn(storage, "setAlarm");
+    const later = Date.now() + 60_000;
+    alarm.scheduleBy(later + 1, "confirmed");
+    alarm.scheduleBy(later, "unconfirmed");
+    await vi.waitUntil(() => set.mock.calls.length > 0, WAIT_OPTIONS);
+    expect(set.mock.calls).toEqual([[later, { allowUnconfirmed: false }]]);
   });
 
   test("is set at once for the current time", () => {

@@ -5,6 +5,7 @@ import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import { SIGN_IN_TICKET_PATH } from "../../../../access/identity.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
 import { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
+import { ANN, AUTH, publish } from "../../../harness/workerd/gated-tunnel.ts";
 import {
   listCaptures,
   lastCapture,
@@ -175,6 +176,14 @@ describe("a request is captured", () => {
     expect(event).toMatchObject({ status: 403, state: "refused", error: "forbidden" });
     expect(event).toMatchObject({ truncated: { request: true, response: true } });
     expect(agent.pendingFrames).toBe(0);
+  });
+
+  test("also when its password could not be checked", async () => {
+    const { tunnel } = await createServed();
+    // These tests run without Argon2.
+    await publish(tunnel, [], AUTH);
+    await expect(tunnel.visit("/", { headers: ANN })).rejects.toThrow();
+    expect(await lastCapture(tunnel)).toMatchObject({ state: "failed", error: "internal" });
   });
 
   test("with a cut body if it is too long, marked as cut, and with its full size", async () => {

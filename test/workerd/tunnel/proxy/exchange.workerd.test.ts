@@ -83,6 +83,22 @@ describe("a request", () => {
     expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.canceled });
     await writable.abort().catch(() => undefined);
   });
+
+  test("whose response is invalid ends at once, and sends no more of its body", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const body = new Uint8Array(2 * STREAM_WINDOW_BYTES);
+    const answer = tunnel.visit("/", { method: "POST", body });
+    const { stream } = await agent.nextRequest();
+    for (let sent = 0; sent < STREAM_WINDOW_BYTES;)
+      sent += (await agent.next(FRAME.data)).payload.byteLength;
+    agent.respond(stream, 999);
+    expect(await readErrorCode(answer)).toBe("origin_failed");
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.protocolError });
+    const next = tunnel.visit("/next");
+    agent.respond((await agent.nextRequest()).stream, 204);
+    expect((await next).status).toBe(204);
+  });
 });
 
 describe("a response", () => {

@@ -81,11 +81,14 @@ describe("maintenance", () => {
     await runDurableObjectAlarm(tunnel.stub);
   });
 
-  test("continues after a restart of the object", async () => {
+  test("continues after a restart of the object, also if an agent's first attempt to return fails", async () => {
     const tunnel = new LiveTunnel();
     await tunnel.agent();
     await setMaintenance(tunnel, true);
     await evictDurableObject(tunnel.stub, { webSockets: "close" });
+    const failing = await tunnel.connect();
+    failing.socket.close(1000);
+    await failing.closed;
     const agent = await tunnel.agent();
     expect((await runVisit(tunnel, agent, "/")).code).toBe("maintenance");
   });

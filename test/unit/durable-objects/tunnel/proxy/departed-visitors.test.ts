@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { DepartedVisitors } from "../../../../../durable-objects/tunnel/proxy/departed-visitors.ts";
+import { MINUTE_MS } from "../../../../../shared/time.ts";
 
 const PAUSE_MS = 5_000;
 
@@ -30,16 +31,32 @@ afterEach(() => void vi.useRealTimers());
 
 const watch = (key: string) => visitors.watch(key, () => departed.push(key));
 
-test("each pause is checked once, all visitors together, and no timer runs then", async () => {
+test("a pause is checked when it begins and then once a minute, all visitors together", async () => {
   const a = watch("a");
-  watch("b");
-  await vi.advanceTimersByTimeAsync(10 * PAUSE_MS);
+  const b = watch("b");
+  await vi.advanceTimersByTimeAsync(MINUTE_MS);
   expect(asked).toEqual([["a", "b"]]);
-  expect(vi.getTimerCount()).toBe(0);
+  await vi.advanceTimersByTimeAsync(2 * PAUSE_MS);
+  expect(asked).toEqual([
+    ["a", "b"],
+    ["a", "b"],
+  ]);
+  b.unwatch();
   a.recordWrite();
-  await vi.advanceTimersByTimeAsync(10 * PAUSE_MS);
-  expect(asked).toEqual([["a", "b"], ["a"]]);
+  await vi.advanceTimersByTimeAsync(2 * PAUSE_MS);
+  expect(asked.slice(2)).toEqual([["a"]]);
   expect(departed).toEqual([]);
+  a.unwatch();
+  await vi.advanceTimersByTimeAsync(PAUSE_MS);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("a visitor who leaves later in a pause is reported a minute later at most", async () => {
+  watch("a");
+  await vi.advanceTimersByTimeAsync(2 * PAUSE_MS);
+  gone = ["a"];
+  await vi.advanceTimersByTimeAsync(MINUTE_MS);
+  expect(departed).toEqual(["a"]);
 });
 
 test("a visitor who has left is reported once", async () => {
