@@ -10,6 +10,7 @@ import {
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
   RELAY_LINK_MESSAGE_MAX_BYTES,
+  RELAY_TICKET_SECONDS,
 } from "../../protocol/relay/limits.ts";
 import {
   RelayToAgentMessage,
@@ -21,6 +22,7 @@ import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import { CONTROL_PATH, toRelayUrl } from "../../protocol/relay/paths.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { parseJson } from "../../shared/json.ts";
+import { SECOND_MS } from "../../shared/time.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { describeClose, explainError } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
@@ -29,6 +31,8 @@ import { RejectionError } from "../rejection-error.ts";
 
 /** The agent asks for the next ticket when this share of the current one's lifetime, from 0 to 1, has passed. */
 const TICKET_RENEWAL_LIFETIME_SHARE = 0.5;
+/** The agent asks for tickets at most this often, whatever the times in them are. */
+const TICKET_RENEWAL_MIN_MS = 5_000;
 
 /** While the relay can't be reached, the agent asks the API at most this often whether the relay has another address. */
 const ADDRESS_CHECK_INTERVAL_MS = 10_000;
@@ -219,9 +223,9 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
 
   #renewLater(): void {
     const { value, receivedAtMs } = this.#access!;
-    const lifeMs = Date.parse(value.expires_at) - receivedAtMs;
+    const lifeMs = getLifetimeMs(Date.parse(value.expires_at) - receivedAtMs);
     const inMs = receivedAtMs + lifeMs * TICKET_RENEWAL_LIFETIME_SHARE - Date.now();
-    this.#renewal = setTimeout(() => void this.#renew(0), Math.max(inMs, 0));
+    this.#renewal = setTimeout(() => void this.#renew(0), Math.max(inMs, TICKET_RENEWAL_MIN_MS));
   }
 
   /** While the API can't be reached, the relay serves an expired ticket for `RELAY_TICKET_GRACE_MS`. */
@@ -308,6 +312,16 @@ function openSocket(
 function describeRelayError(error: Error): string {
   const advice = "ask the server's operator to check the relay's address (RELAY_HOST, RELAY_URL)";
   return explainError(error).replace("check the address", advice);
+}
+
+/**
+ * How long a new ticket is valid. This machine's clock may be wrong by more than that: a ticket that seems to have expired, or
+ * to be valid for longer than the API makes any, has the lifetime that they all have.
+ * @param apparentMs by this machine's clock.
+ */
+function getLifetimeMs(apparentMs: number): number {
+  const isPossible = apparentMs > 0 && apparentMs <= RELAY_TICKET_SECONDS * SECOND_MS;
+  return isPossible ? apparentMs : RELAY_TICKET_SECONDS * SECOND_MS;
 }
 
 function getRemainingMs(access: RelayAccess): number {
