@@ -4,11 +4,11 @@
  */
 import { constants, existsSync } from "node:fs";
 import { access, mkdir, readFile, stat } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join, posix, win32 } from "node:path";
 import { z } from "zod";
 import { explainError } from "./error-message.ts";
 import { withFileLock } from "./disk/file-lock.ts";
+import { findHomeDirectory } from "./disk/home-directory.ts";
 import { UsageError } from "./options.ts";
 import { readPrivateFile, writePrivateFile } from "./disk/private-file.ts";
 import { DEFAULT_SERVER, InputError, MissingTokenError, SettingsError } from "./settings-error.ts";
@@ -38,19 +38,24 @@ export interface SettingsSource {
   directory: string;
 }
 
-/** `~/.config/underpass`, or `%APPDATA%\\underpass` on Windows; with `XDG_CONFIG_HOME`, the directory `underpass` there. */
+/**
+ * `~/.config/underpass`, or `%APPDATA%\\underpass` on Windows; with `XDG_CONFIG_HOME`, the directory `underpass` there.
+ * @throws SettingsError when there is none.
+ */
 export function getSettingsDirectory(
   environment: NodeJS.ProcessEnv = process.env,
-  home = homedir(),
+  home = findHomeDirectory(),
   platform = process.platform,
   exists = existsSync,
 ): string {
   const path = platform === "win32" ? win32 : posix;
-  const directory = path.join(
-    environment["XDG_CONFIG_HOME"] || path.join(home, ".config"),
-    "underpass",
-  );
   const { XDG_CONFIG_HOME, APPDATA } = environment;
+  const parent = XDG_CONFIG_HOME || (home && path.join(home, ".config"));
+  if (!parent)
+    throw new SettingsError(
+      "this user has no home directory for the agent's settings; set HOME or XDG_CONFIG_HOME to a directory",
+    );
+  const directory = path.join(parent, "underpass");
   if (platform !== "win32" || XDG_CONFIG_HOME || !APPDATA) return directory;
   // Earlier versions used the directory of other systems on Windows, too. It may have private keys.
   return exists(directory) ? directory : path.join(APPDATA, "underpass");

@@ -15,10 +15,10 @@ import {
   AGENT_MESSAGES_BURST_BYTES,
   AGENT_MESSAGES_BYTES_PER_SECOND,
   ASSOCIATIONS_MAX,
-  AGENT_PORT_CONNECTIONS_MAX,
   TICKET_CLOCK_TOLERANCE_MS,
   TICKET_LIFETIME_MAX_MS,
   TICKET_RENEWAL_MAX_MS,
+  VISITORS_PER_RELAY_MAX,
 } from "./limits.ts";
 import type { Log } from "./log.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
@@ -84,7 +84,7 @@ const MESSAGE_RATE = {
 export class Associations {
   readonly agentSocket: AgentUdpSocket;
   /** Counts the connections of the visitors of all TCP tunnels. */
-  readonly connections = new SourceSlots(AGENT_PORT_CONNECTIONS_MAX);
+  readonly connections = new SourceSlots(VISITORS_PER_RELAY_MAX);
   readonly #options: AssociationsOptions;
   readonly #flowIds = new FlowIds<UdpAssociation>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
   readonly #tags: FlowTags;

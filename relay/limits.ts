@@ -17,6 +17,8 @@ export const AGENT_MESSAGE_OVERHEAD_BYTES = 256;
 export const ASSOCIATIONS_MAX = 10_000;
 /** Sockets of the relay's own TCP port: control and data connections. */
 export const AGENT_PORT_CONNECTIONS_MAX = 65_536;
+/** Connections of visitors at the ports of all TCP tunnels together. */
+export const VISITORS_PER_RELAY_MAX = 65_536;
 /**
  * The kernel's backlog of one TCP port: this many half-open connections, beyond which Linux answers SYNs with cookies,
  * and this many that wait to be accepted. Enough for all visitors or agents that connect at once after a restart.

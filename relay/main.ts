@@ -27,10 +27,11 @@ async function resolveBind(bind: string): Promise<string> {
   }
 }
 
-/** Resolves with the first signal. */
+/** Resolves with the first signal; SIGHUP: its terminal was closed. */
 async function waitUntilStopped(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => resolve());
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.on(signal, () => resolve());
   await promise;
 }
 

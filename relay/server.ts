@@ -5,7 +5,7 @@
  */
 import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
+import type { ListenOptions, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { z } from "zod";
@@ -126,14 +126,20 @@ export class RelayServer {
   /** @throws the system's error when the port can't be bound. */
   async listen(): Promise<void> {
     const { port, bind } = this.#options;
-    this.#server.listen({ port, host: bind, backlog: LISTEN_BACKLOG });
-    await once(this.#server, "listening");
+    await this.#listen(this.#server, { port, host: bind });
   }
 
   /** @throws the system's error when the socket can't be created. */
   async listenToFrontProxy(path: string): Promise<void> {
-    this.#forwarded.listen({ path, backlog: LISTEN_BACKLOG });
-    await once(this.#forwarded, "listening");
+    await this.#listen(this.#forwarded, { path });
+  }
+
+  async #listen(server: Server, address: ListenOptions): Promise<void> {
+    server.listen({ ...address, backlog: LISTEN_BACKLOG });
+    await once(server, "listening");
+    server.on("error", (error) =>
+      this.#options.log.warn("could not accept a connection of an agent", { error: error.message }),
+    );
   }
 
   /** Resolves when the connections of agents are closed, or after `STOP_MAX_MS`. */

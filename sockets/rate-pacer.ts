@@ -27,6 +27,7 @@ export class RatePacer {
     this.#balance = this.#capacity;
   }
 
+  /** Applies at once, also to the streams that wait. @param mbps megabits (10^6 bits) a second. */
   setRate(mbps: number): void {
     this.#refill();
     this.#bytesPerMs = (mbps * BYTES_PER_MEGABIT) / 1000;
@@ -63,6 +64,7 @@ export class RatePacer {
     if (at >= 0) this.#waiting.splice(at, 1);
   }
 
+  /** Streams that wait are not resumed any more. */
   close(): void {
     clearTimeout(this.#timer);
     this.#waiting = [];
@@ -126,6 +128,7 @@ export class StreamAllowance {
     return true;
   }
 
+  /** The stream has ended: returns what is left of its grants. */
   end(): void {
     this.#pacer.settle(this, this.#allowance);
     this.#allowance = 0;

@@ -7,6 +7,7 @@ import type { Duplex } from "node:stream";
 import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../protocol/relay/limits.ts";
 import type { StreamAllowance, RatePacer } from "./rate-pacer.ts";
 import { setReceiver } from "./socket-reader.ts";
+import { watchUnreadSocket } from "./unread-socket.ts";
 
 /** `highWaterMark` of servers whose sockets are spliced. */
 export const SPLICED_SOCKET_BUFFER_BYTES = 16 * 1024;
@@ -106,6 +107,7 @@ class Direction {
   }
 
   start(unread: Uint8Array | undefined): void {
+    watchUnreadSocket(this.#source, () => this.#isBlocked || this.#isPaced);
     setReceiver(this.#source, (bytes) => this.#pass(bytes));
     this.#source.on("end", () => this.#destination.end());
     const shouldContinue = unread === undefined || unread.length === 0 || this.#pass(unread);

@@ -1,9 +1,9 @@
 /** Where underpass.yml is, and its text. */
 import { readFile, stat } from "node:fs/promises";
-import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { explainError } from "../error-message.ts";
 import { fileExists } from "../disk/file-exists.ts";
+import { findHomeDirectory } from "../disk/home-directory.ts";
 import { UsageError } from "../options.ts";
 import { getErrorCode } from "../../shared/error-message.ts";
 
@@ -20,12 +20,13 @@ export async function findConfigFile(
   startDirectory = process.cwd(),
 ): Promise<string> {
   if (given !== undefined) return resolve(startDirectory, given);
+  const home = findHomeDirectory();
   for (let directory = resolve(startDirectory); ; directory = dirname(directory)) {
     for (const name of FILE_NAMES) {
       const path = join(directory, name);
       if (await fileExists(path)) return path;
     }
-    const isLast = directory === homedir() || directory === dirname(directory);
+    const isLast = directory === home || directory === dirname(directory);
     if (isLast || (await fileExists(join(directory, ".git")))) break;
   }
   throw new UsageError(

@@ -1,14 +1,19 @@
 /** Files with secrets: only their owner can read them. */
-import { chmod, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { chmod, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { getErrorCode } from "../../shared/error-message.ts";
 import { SettingsError } from "../settings-error.ts";
 
-/** Writes or replaces the file atomically. */
+/** Writes or replaces the file atomically. After an error no part of the new text stays on the disk. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.${process.pid}`;
-  await writeFile(temporary, text, { mode: 0o600 });
-  await chmod(temporary, 0o600);
-  await rename(temporary, path);
+  try {
+    await writeFile(temporary, text, { mode: 0o600 });
+    await chmod(temporary, 0o600);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw error;
+  }
 }
 
 /** @returns null when the file is missing. @throws SettingsError when other users can read it. */

@@ -123,7 +123,8 @@ function sendConnect(
     });
     request.once("connect", ({ statusCode = 0 }: IncomingMessage, socket: Socket, head) => {
       socket.on("error", () => undefined);
-      if (statusCode === 200) {
+      // Any 2xx opens the tunnel (RFC 9110 §9.3.6).
+      if (statusCode >= 200 && statusCode < 300) {
         if (head.length > 0) socket.unshift(head);
         return resolve(socket);
       }

@@ -1,4 +1,4 @@
-import { homedir } from "node:os";
+import { findHomeDirectory } from "../disk/home-directory.ts";
 
 /** The machine that a service is installed on. Tests replace it. */
 export interface Machine {
@@ -16,6 +16,6 @@ export const THIS_MACHINE: Machine = {
   platform: process.platform,
   environment: process.env,
   uid: process.getuid?.(),
-  home: homedir(),
+  home: findHomeDirectory() ?? "/",
   root: "/",
 };

@@ -25,7 +25,7 @@ export class DataConnections {
   /** Opening or idle connections. */
   readonly #connections = new Set<DataConnection>();
   #opening = 0;
-  /** Requested by the relay beyond the idle ones, and not yet assigned to a visitor. */
+  /** Requested by the relay beyond the idle ones, not yet assigned to a visitor, and not closed again by the relay. */
   #extra = 0;
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
@@ -76,9 +76,12 @@ export class DataConnections {
         this.#options.onAssigned(head, socket, unread);
       },
       onFailed: () => {
+        const wasIdle = !isOpening;
         opened();
         this.#connections.delete(connection);
-        this.#retryLater();
+        // The relay no longer needs it, for example because visitors have left.
+        if (wasIdle && this.#extra > 0) this.#extra -= 1;
+        else this.#retryLater();
       },
     });
     this.#connections.add(connection);

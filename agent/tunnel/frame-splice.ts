@@ -16,6 +16,7 @@ import {
 import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
 import { setReceiver } from "../../sockets/socket-reader.ts";
 import { reset } from "../../sockets/splice.ts";
+import { watchUnreadSocket } from "../../sockets/unread-socket.ts";
 
 export interface FrameSpliceOptions {
   /** The id of the frames' stream. */
@@ -51,6 +52,7 @@ export class FrameSplice {
     this.#socket = socket;
     this.#options = options;
     setReceiver(socket, (bytes) => this.#read(bytes));
+    watchUnreadSocket(socket, () => this.#unsent.length > 0);
     socket.on("end", () => {
       this.#toFrames = "ending";
       if (this.#unsent.length === 0) this.#sendEnd();

@@ -252,7 +252,10 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
     connection.on("maintenance", (isOn, id) => this.#report("maintenance", isOn, id));
     connection.on("refused", (visits) => this.#report("refused", visits));
     connection.on("pool", (agents) => this.#report("pool", agents));
-    connection.on("shards", (count) => this.#shards.setCount(count, connection.welcome!));
+    connection.on("shards", (count) => {
+      // The last requests of a tunnel that is being closed finish on the connections that it has.
+      if (this.#closing === undefined) this.#shards.setCount(count, connection.welcome!);
+    });
     connection.on("stopped", (explanation, name) => {
       void this.#shards.close();
       this.#report("stopped", explanation, name);

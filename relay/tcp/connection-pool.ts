@@ -1,4 +1,4 @@
-/** Matches visitors with the agent's data connections: whichever arrives first waits for the other. */
+/** Matches visitors with the agent's data connections: the one that arrives first waits for the other. */
 import type { Socket } from "node:net";
 import { adoptSocket, setReceiver } from "../../sockets/socket-reader.ts";
 import { reset } from "../../sockets/splice.ts";
@@ -65,6 +65,7 @@ export class ConnectionPool {
     this.#events = events;
   }
 
+  /** Gives a new visitor an idle data connection, or requests one from the agent, for which the visitor waits. */
   addVisitor(visitor: Socket): void {
     const connection = this.#takeIdle();
     if (connection) return this.#events.onMatch(visitor, connection);
@@ -79,6 +80,7 @@ export class ConnectionPool {
     this.#requestConnections();
   }
 
+  /** Gives a new data connection the visitor that has waited longest, or keeps it; more than `idleMax` are closed. */
   addConnection(connection: Socket): void {
     const [next] = this.#waiting;
     if (next) {
@@ -96,6 +98,7 @@ export class ConnectionPool {
     connection.resume();
   }
 
+  /** Resets the visitors that wait, and closes the idle data connections. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);

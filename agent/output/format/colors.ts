@@ -6,8 +6,9 @@ export const dim = (text: string): string => paint("dim", text);
 export const red = (text: string): string => paint("red", text);
 export const green = (text: string): string => paint("green", text);
 export const yellow = (text: string): string => paint("yellow", text);
+export const cyan = (text: string): string => paint("cyan", text);
 
-type Style = "bold" | "dim" | "red" | "green" | "yellow";
+type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
 /** Before 22.13, Node.js' own function colors text for files and pipes too, so this one decides. */
 function paint(style: Style, text: string): string {

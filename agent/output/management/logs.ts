@@ -1,12 +1,11 @@
 /** The output of `underpass logs`: JSON for programs, one line a request for people. */
-import { styleText } from "node:util";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { formatBytes } from "../format/format-bytes.ts";
 import { formatTimeOfDay } from "../format/format-time-of-day.ts";
 import { printColoredLine, printError, printJson } from "../output.ts";
 import { getTerminalWidth } from "../format/table.ts";
 import { cutText } from "../../screen/text.ts";
-import { dim, green, red, yellow } from "../format/colors.ts";
+import { cyan, dim, green, red, yellow } from "../format/colors.ts";
 import { escapeControls } from "../../../shared/text/escape-controls.ts";
 import { PROGRAM } from "../../program.ts";
 
@@ -90,7 +89,7 @@ function colorStatus(status: number | null, text: string): string {
   if (status === null) return dim(text);
   if (status >= 500) return red(text);
   if (status >= 400) return yellow(text);
-  return status >= 300 ? styleText("cyan", text) : green(text);
+  return status >= 300 ? cyan(text) : green(text);
 }
 
 function formatDuration(ms: number | null): string {

@@ -10,6 +10,8 @@ interface ConnectProxyOptions {
   certificate?: Certificate;
   /** What it answers to every CONNECT: `403 Forbidden`. */
   refusal?: string;
+  /** What it answers when the connection is open. Default: `200 OK`. */
+  success?: string;
   /** `user:password`, without which it answers 407. */
   credentials?: string;
 }
@@ -49,7 +51,7 @@ export async function startConnectProxy(options: ConnectProxyOptions = {}): Prom
     });
     keep(far);
     far.once("connect", () => {
-      near.write("HTTP/1.1 200 OK\r\n\r\n");
+      near.write(`HTTP/1.1 ${options.success ?? "200 OK"}\r\n\r\n`);
       near.pipe(far).pipe(near);
     });
     far.once("error", () => near.end("HTTP/1.1 502 Bad Gateway\r\n\r\n"));

@@ -197,6 +197,28 @@ describe("an agent", () => {
     expect(await connection.next()).toMatchObject({ type: FRAME.response, stream: 2 });
   });
 
+  test("that finishes its last requests opens no connections to further objects of its tunnel", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    let finish: (() => void) | undefined;
+    origin.respond = ({ target }, socket) => {
+      if (target === "/") return OK;
+      finish = () => socket.end(OK);
+      return undefined;
+    };
+    connection.request(1, ["GET", "/slow", "host", "x"]);
+    await vi.waitUntil(() => finish, WAIT_OPTIONS);
+    const closing = tunnel.agent.close();
+    const onFurther = vi.fn();
+    void tunnel.connection().then(onFurther);
+    connection.send((writer) => writer.writeJson(FRAME.status, 0, 0, { shards: 2 }));
+    connection.request(2, ["GET", "/", "host", "x"]);
+    expect(await connection.waitForOutcome(2)).toMatchObject({ status: 200 });
+    finish!();
+    await closing;
+    expect(onFurther).not.toHaveBeenCalled();
+  });
+
   test("whose uplink is slow sends a short response before the rest of many long ones", async () => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);

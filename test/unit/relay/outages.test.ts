@@ -55,13 +55,16 @@ test("tickets with unknown keys can't make the relay fetch keys repeatedly", asy
   expect(relay.api.keyFetches - fetches).toBeLessThanOrEqual(2 + intervals);
 });
 
-test("a relay that stops closes its agents' connections with a code to retry, and exits with 0", async () => {
-  await using relay = await startTestRelay();
-  await using agent = new RelayAgent(relay.url, await relay.networkTicket());
-  await agent.waitForWelcome("network");
-  expect(await relay.stop()).toBe(0);
-  expect((await agent.waitForClose()).code).toBe(CLOSE.going_away);
-});
+test.each(["SIGTERM", "SIGHUP"] as const)(
+  "a relay that %s stops closes its agents' connections with a code to retry, and exits with 0",
+  async (signal) => {
+    await using relay = await startTestRelay();
+    await using agent = new RelayAgent(relay.url, await relay.networkTicket());
+    await agent.waitForWelcome("network");
+    expect(await relay.stop(signal)).toBe(0);
+    expect((await agent.waitForClose()).code).toBe(CLOSE.going_away);
+  },
+);
 
 test("two relays of one API accept only their own tickets", async () => {
   await using api = await startFakeApi("a".repeat(64));

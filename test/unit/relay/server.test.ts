@@ -1,6 +1,6 @@
 /** What a stranger can hold of a relay's own port, to which agents connect. */
 import { EventEmitter, once } from "node:events";
-import { connect, type Socket } from "node:net";
+import { connect, Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
@@ -67,6 +67,17 @@ test("connections beyond a source's half are closed at once, and earlier ones an
   const answer = once(first, "data");
   first.write("GET /health HTTP/1.1\r\nHost: relay\r\n\r\n");
   expect(String((await answer)[0])).toMatch(/^HTTP\/1.1 200 /);
+});
+
+test("a connection that the system could not accept does not end the relay", async () => {
+  const listen = vi.spyOn(Server.prototype, "listen");
+  await start({});
+  const own = listen.mock.contexts.at(-1) as Server;
+  listen.mockRestore();
+  own.emit("error", new Error("accept ENOMEM"));
+  const served = once(await open(), "data");
+  sockets[0]!.write("GET /health HTTP/1.1\r\nHost: relay\r\n\r\n");
+  expect(String((await served)[0])).toMatch(/^HTTP\/1.1 200 /);
 });
 
 test("connections that send no complete head in time are closed", async () => {

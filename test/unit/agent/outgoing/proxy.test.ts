@@ -110,6 +110,13 @@ describe("requests and WebSockets", () => {
     expect(await open(server.url, authorities)).toBe("opened");
   });
 
+  test("use a proxy that answers any status of success", async () => {
+    await using server = await startServer();
+    await using proxy = await startConnectProxy({ success: "204 Connected" });
+    vi.stubEnv("HTTP_PROXY", proxy.url);
+    expect([await request(server.url), await open(server.url)]).toEqual(["requested", "opened"]);
+  });
+
   test("trust the certificate of a proxy that speaks TLS only through the CA file", async () => {
     const authority = createCertificate({ commonName: "Proxy Authority" });
     await using server = await startServer();
