@@ -8,6 +8,8 @@ import { bold } from "../output/format/colors.ts";
 const MAX_WIDTH = 80;
 /** Beside a wider left column there is no room for sentences. */
 const LEFT_MAX_WIDTH = 32;
+/** In a narrower right column each line would have a word or two. */
+const RIGHT_MIN_WIDTH = 20;
 
 type Row = readonly [left: string, right: string];
 
@@ -19,7 +21,7 @@ export function formatOverview(columns: number | undefined): string {
     return formatSection(title, formatRows(rows, width));
   });
   return [
-    "Underpass gives a port on this machine a public URL.\n",
+    `${wrap("Underpass gives a port on this machine a public URL.", width).join("\n")}\n`,
     formatSection("Usage", "  underpass <command> [options]"),
     ...groups,
     formatSection("Examples", formatRows(OVERVIEW_EXAMPLES, width)),
@@ -59,7 +61,8 @@ export function formatCommandHelp(command: Command, path: string, columns?: numb
   }
   if (examples.length > 0) sections.push(formatSection("Examples", formatRows(examples, width)));
   if (subcommands.length > 0) {
-    sections.push(`Run \`underpass help ${path} <subcommand>\` for its options.\n`);
+    const hint = `Run \`underpass help ${path} <subcommand>\` for its options.`;
+    sections.push(`${wrap(hint, width).join("\n")}\n`);
   }
   return sections.join("\n");
 }
@@ -78,22 +81,23 @@ function describeOption({ help, choices, kind }: OptionSpec): string {
   return `${help}${values}${isRepeatable ? "; may be repeated" : ""}`;
 }
 
+/** @param columns some terminals report 0. */
 function getWidth(columns: number | undefined): number {
-  return Math.min(columns ?? MAX_WIDTH, MAX_WIDTH);
+  return Math.min(columns || MAX_WIDTH, MAX_WIDTH);
 }
 
 function formatSection(title: string, body: string): string {
   return `${bold(`${title}:`)}\n${body}\n`;
 }
 
-/** Two columns; the right one is wrapped. When the left one is wide, its descriptions stand below. */
+/** Two columns; the right one is wrapped. When they do not fit beside each other, the descriptions stand below. */
 function formatRows(rows: readonly Row[], width: number): string {
   const longest = Math.max(...rows.map(([left]) => left.length));
-  const isNarrow = longest <= LEFT_MAX_WIDTH;
+  const isNarrow = longest <= Math.min(LEFT_MAX_WIDTH, width - RIGHT_MIN_WIDTH - 4);
   const indent = " ".repeat(isNarrow ? longest + 4 : 6);
   return rows
     .map(([left, right]) => {
-      const lines = wrap(right, Math.max(width - indent.length, 20));
+      const lines = wrap(right, Math.max(width - indent.length, RIGHT_MIN_WIDTH));
       const text = lines.map((line) => indent + line).join("\n");
       return isNarrow ? `  ${left}`.padEnd(indent.length) + text.trimStart() : `  ${left}\n${text}`;
     })

@@ -1,3 +1,5 @@
+/** Flags that keep the memory of processes small: ARCHITECTURE.md, "How memory stays bounded". */
+
 /** A small young generation gives short pauses and low memory use at the same throughput. */
 export const SMALL_YOUNG_GENERATION = ["--max-semi-space-size=1", "--min-semi-space-size=1"];
 

@@ -51,8 +51,8 @@ export function createLogLines(namesTunnels: boolean, width = getTerminalWidth()
   };
 }
 
-/** In a narrower terminal, the duration and the size would leave no room for the path. */
-const FIGURES_MIN_COLUMNS = 60;
+/** Where the duration and the size would leave less for the path, they are left out. */
+const PATH_MIN_CHARS = 15;
 
 /**
  * @param tunnel its name; undefined: it is not shown.
@@ -72,17 +72,15 @@ function formatRequest(
     (state === "open" ? "open" : formatDuration(ms)).padStart(8),
     formatBytes(capture.request_size + capture.response_size).padStart(9),
   ];
-  const rest = [
-    isAtTerminal && width < FIGURES_MIN_COLUMNS ? [] : figures,
-    tunnel === undefined ? [] : tunnel.padEnd(isAtTerminal ? 12 : 0),
-    path,
-    outcome === "" ? [] : `(${outcome})`,
-  ].flat();
+  const names = tunnel === undefined ? [] : [tunnel.padEnd(isAtTerminal ? 12 : 0)];
   const start = escapeControls([time, method.padEnd(7)].join("  "));
-  const end = escapeControls(rest.join("  "));
-  if (!isAtTerminal) return `${start}  ${statusText}  ${end}`;
+  const formatEnd = (columns: string[]): string =>
+    escapeControls([...columns, path, outcome === "" ? [] : `(${outcome})`].flat().join("  "));
+  if (!isAtTerminal) return `${start}  ${statusText}  ${formatEnd([...figures, ...names])}`;
   const left = width - start.length - statusText.length - 4;
-  return `${dim(start)}  ${colorStatus(status, statusText)}  ${cutText(end, Math.max(left, 10))}`;
+  const hasRoom = left - [...figures, ...names, ""].join("  ").length >= PATH_MIN_CHARS;
+  const end = cutText(formatEnd(hasRoom ? [...figures, ...names] : names), Math.max(left, 10));
+  return `${dim(start)}  ${colorStatus(status, statusText)}  ${end}`;
 }
 
 function colorStatus(status: number | null, text: string): string {

@@ -1,10 +1,15 @@
 /** /activate: a person approves or denies the sign-in of a machine's command line. */
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import type { PendingDevice } from "../../../protocol/schemas/accounts/devices.ts";
+import { organizationsQuery, switchOrganization } from "../../api/organization/organizations.ts";
 import { call, load } from "../../api/session.ts";
+import { useSetQueryParameters } from "../../app/query-parameters.ts";
+import { includesRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";
-import { TextField } from "../../ui/forms/fields.tsx";
+import { notifyOfError } from "../../ui/feedback/notifications.tsx";
+import { SelectField, TextField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
@@ -33,6 +38,7 @@ export function Page() {
 
 function CodeStep({ onFound }: { onFound: (device: PendingDevice) => void }) {
   const container = useRef<HTMLDivElement>(null);
+  const setQuery = useSetQueryParameters();
   const [initialCode] = useState(() => new URLSearchParams(location.search).get("code") ?? "");
   useEffect(() => {
     if (initialCode !== "") container.current?.querySelector("form")?.requestSubmit();
@@ -44,7 +50,10 @@ function CodeStep({ onFound }: { onFound: (device: PendingDevice) => void }) {
           submit="Continue"
           onSubmit={async (value) => {
             const query = new URLSearchParams({ code: value("code") });
-            onFound(await load<PendingDevice>(`/auth/cli/request?${query}`));
+            const found = await load<PendingDevice>(`/auth/cli/request?${query}`);
+            // The page is loaded again for another organization, and then finds the machine by this code.
+            setQuery({ code: found.user_code });
+            onFound(found);
           }}
         >
           <TextField
@@ -70,7 +79,7 @@ interface DecisionProps {
 
 function DecisionStep({ device, onDecided }: DecisionProps) {
   const { label, user_code: code, requested_from: address } = device;
-  const { active_org: organization } = useMe();
+  const { active_org: organization, user } = useMe();
   return (
     <Step key="decision" title={TITLE}>
       <p>
@@ -80,7 +89,7 @@ function DecisionStep({ device, onDecided }: DecisionProps) {
       <p className="shown code">{code}</p>
       <p className="hint">
         Requested{address !== null && ` from ${address}`} ·{" "}
-        <RelativeTime timestamp={device.requested_at} />
+        <RelativeTime timestamp={device.requested_at} /> · You are signed in as {user.email}
       </p>
       <p>Approve only if your own command line shows the same code right now.</p>
       <Form
@@ -99,7 +108,29 @@ function DecisionStep({ device, onDecided }: DecisionProps) {
           await call("POST", "/auth/cli/authorize", { device_code: code });
           onDecided("approved");
         }}
-      />
+      >
+        <OrganizationField />
+      </Form>
     </Step>
+  );
+}
+
+/** The organization that the tunnels of the machine will belong to; nothing if there is no choice. */
+function OrganizationField() {
+  const { active_org: active } = useMe();
+  const { data = [] } = useQuery(organizationsQuery);
+  const options = data
+    .filter(({ id, role }) => id === active.id || includesRole(role, "member"))
+    .map(({ id, name }) => ({ value: id, label: name }));
+  if (options.length < 2) return null;
+  return (
+    <SelectField
+      name="organization"
+      label="Organization"
+      hint="The tunnels of this machine will belong to it."
+      options={options}
+      chosen={active.id}
+      onChoose={(id) => void switchOrganization(id).catch(notifyOfError)}
+    />
   );
 }

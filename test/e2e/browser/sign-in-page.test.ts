@@ -229,6 +229,28 @@ test("a user with a second factor approves a machine", async () => {
   expect(poll).toMatchObject({ status: 200, body: { label: "my laptop" } });
 });
 
+test("a user of several organizations chooses the one that a machine opens tunnels for", async () => {
+  const owner = await pages.api.owner();
+  const { body: team } = await owner.post<{ id: string }>("/orgs", { name: "Analytical Engines" });
+  const { body } = await pages.api.anonymous.post<{ user_code: string; device_code: string }>(
+    "/auth/cli/start",
+    { label: "my laptop" },
+  );
+  const page = await pages.openAs(owner.email, "/activate");
+  await page.getByLabel("Code from your command line").fill(body.user_code);
+  await clickButton(page, "Continue");
+  await page.getByLabel("Organization").selectOption("Analytical Engines");
+  await page
+    .getByText("my laptop requests access to open tunnels for Analytical Engines")
+    .waitFor();
+  await clickButton(page, "Approve");
+  await waitForStatus(page, "Done.");
+  const { device_code } = body;
+  expect((await pages.api.anonymous.post("/auth/cli/poll", { device_code })).status).toBe(200);
+  const tokens = await pages.api.sql("select name from tokens where org_id = $1", [team.id]);
+  expect(tokens).toEqual([{ name: "my laptop" }]);
+});
+
 test("a user denies the sign-in of a machine", async () => {
   const owner = await pages.api.owner();
   const { body } = await pages.api.anonymous.post<{ user_code: string; device_code: string }>(

@@ -74,7 +74,7 @@ export function buildRelayAccess(
 /** The agent connects again without its delays, until the mocks are restored. */
 export function skipRetryDelays(): void {
   const { setTimeout } = globalThis;
-  vi.spyOn(globalThis, "setTimeout").mockImplementation((run: () => void, ms = 0) =>
-    setTimeout(run, ms >= 500 && ms <= 5_000 ? 0 : ms),
+  vi.spyOn(globalThis, "setTimeout").mockImplementation((run: () => void, ms = 0, ...args) =>
+    setTimeout(run, ms >= 500 && ms <= 5_000 ? 0 : ms, ...args),
   );
 }

@@ -219,10 +219,12 @@ describe("removing", () => {
 
   test("revokes the tokens that they minted there, and disconnects their agents", async () => {
     const member = await createGuest(owner, "member");
-    const homeSession = { ...member, ...(await api.logIn(member.email, member.password)) };
+    const homeSession = await api.logIn(member.email, member.password);
+    const { body } = await homeSession.post<AccountSummary>(`/orgs/${member.homeOrgId}/switch`);
+    const home = createCaller(api.server, { authorization: `Bearer ${body.access_token}` });
     const [token, homeToken, ownerToken] = [
       await mintToken(member),
-      await mintToken(homeSession),
+      await mintToken({ ...member, ...home }),
       await mintToken(owner),
     ];
     const agent = await api.connectAgent(token.wireBytes, { port: 1, subdomain: "leaver" });

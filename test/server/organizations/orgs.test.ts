@@ -204,6 +204,17 @@ describe("switching", () => {
     expect(await listActions(other.id)).toEqual(["organization_created", "organization_switched"]);
   });
 
+  test("is remembered at the next sign-in, as long as the user is a member", async () => {
+    const person = await api.owner();
+    const { body: other } = await create(person);
+    const signIn = async () => (await api.logIn(person.email, person.password)).orgId;
+    expect(await signIn()).toBe(person.orgId);
+    await person.post(`/orgs/${other.id}/switch`);
+    expect(await signIn()).toBe(other.id);
+    expect((await person.delete(`/orgs/${other.id}`)).status).toBe(200);
+    expect(await signIn()).toBe(person.orgId);
+  });
+
   test("to the current organization is no event", async () => {
     const person = await api.owner();
     expect((await person.post(`/orgs/${person.orgId}/switch`)).status).toBe(200);

@@ -86,10 +86,10 @@ test("a disconnected agent disappears at once, and reconnects after about five s
   const { setTimeout } = globalThis;
   using _timers = vi
     .spyOn(globalThis, "setTimeout")
-    .mockImplementation((run: () => void, ms = 0) => {
+    .mockImplementation((run: () => void, ms = 0, ...args) => {
       const isRetry = ms >= ENDED_RETRY_MIN_MS && ms <= ENDED_RETRY_MAX_MS;
       if (isRetry) retryDelays.push(ms);
-      return setTimeout(run, isRetry ? ms / 20 : ms);
+      return setTimeout(run, isRetry ? ms / 20 : ms, ...args);
     });
   const { status, body } = await admin.delete(`/connections/${connection!.agent_id}`);
   expect([status, body]).toEqual([200, { ok: true }]);

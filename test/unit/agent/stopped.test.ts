@@ -19,8 +19,8 @@ afterEach(() => void vi.restoreAllMocks());
 function interceptRetries(): (() => void)[] {
   const retries: (() => void)[] = [];
   const { setTimeout } = globalThis;
-  vi.spyOn(globalThis, "setTimeout").mockImplementation((run: () => void, ms = 0) => {
-    if (ms < STOPPED_RETRY_MIN_MS || ms > STOPPED_RETRY_MAX_MS) return setTimeout(run, ms);
+  vi.spyOn(globalThis, "setTimeout").mockImplementation((run: () => void, ms = 0, ...args) => {
+    if (ms < STOPPED_RETRY_MIN_MS || ms > STOPPED_RETRY_MAX_MS) return setTimeout(run, ms, ...args);
     retries.push(run);
     return setTimeout(() => undefined);
   });

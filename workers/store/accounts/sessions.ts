@@ -1,7 +1,7 @@
 /** Sessions: one for each sign-in, until it is revoked or its refresh secret expires. */
 import { findRole } from "../organizations/memberships.ts";
 import { ago, fromNow } from "../clock.ts";
-import { and, asc, desc, eq, isNotNull, lt, notInArray, sql, type SQL } from "drizzle-orm";
+import { and, asc, desc, eq, isNotNull, lt, max, notInArray, sql, type SQL } from "drizzle-orm";
 import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
 import {
   REFRESH_TOKEN_MS,
@@ -140,7 +140,7 @@ export interface NewSession {
 export type SecondFactor = "totp" | "recovery_code";
 
 /**
- * The session acts for the organization that the user joined first.
+ * The session acts for the organization that the user's last session acted for.
  *
  * @returns null when the password or the second factor was changed during the sign-in: such a change ends all sessions,
  * and must end the one that is being opened as well.
@@ -194,9 +194,10 @@ async function endLeastRecentSessions(change: UnitOfWork, actor: UserActor): Pro
 }
 
 /**
- * Finds the organization that the user joined first, or creates one for a user without any. The new one's trial ends when
- * the account's first trial would have, so that deleting an organization does not start another trial. The membership is
- * locked, so that a user who is being removed is not signed in to that organization.
+ * Finds the organization that the user's sessions acted for last, or else the one that the user joined first, or creates one
+ * for a user without any. The new one's trial ends when the account's first trial would have, so that deleting an
+ * organization does not start another trial. The membership is locked, so that a user who is being removed is not signed in
+ * to that organization.
  */
 async function findOrCreateDefaultOrganization(
   { tx, audit }: UnitOfWork,
@@ -208,11 +209,19 @@ async function findOrCreateDefaultOrganization(
     .from(users)
     .where(eq(users.id, userId))
     .for("update");
+  const lastSeenAt = tx
+    .select({ lastSeenAt: max(sessions.lastSeenAt) })
+    .from(sessions)
+    .where(and(eq(sessions.userId, userId), eq(sessions.orgId, memberships.orgId)));
   const [membership] = await tx
     .select({ orgId: memberships.orgId })
     .from(memberships)
     .where(eq(memberships.userId, userId))
-    .orderBy(asc(memberships.createdAt), asc(memberships.orgId))
+    .orderBy(
+      sql`(${lastSeenAt}) desc nulls last`,
+      asc(memberships.createdAt),
+      asc(memberships.orgId),
+    )
     .limit(1)
     .for("share");
   if (membership) return membership.orgId;

@@ -205,7 +205,7 @@ export function switchOrganization(
   return db.changeAs(actor, async ({ tx, audit }) => {
     const switched = await tx
       .update(sessions)
-      .set({ orgId: actor.orgId })
+      .set({ orgId: actor.orgId, lastSeenAt: sql`now()` })
       .where(and(eq(sessions.id, sessionId), ne(sessions.orgId, actor.orgId)))
       .returning({ id: sessions.id });
     if (switched.length > 0) {

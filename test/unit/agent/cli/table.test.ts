@@ -27,15 +27,22 @@ test("docs/cli.md is up to date: run `npm run docs` after a change of the table"
   expect(await readFile(join(ROOT, "docs/cli.md"), "utf8")).toBe(formatReference());
 });
 
-test.each([60, 80, 200])("on a terminal of %i columns each line of the help fits", (columns) => {
-  const texts = [
-    formatOverview(columns),
-    ...rows.map(([path, command]) => formatCommandHelp(command, path, columns)),
-  ];
-  const lines = texts.flatMap((text) => stripVTControlCharacters(text).split("\n"));
-  // An example is a line to copy: it is not wrapped.
-  const wide = lines.filter((line) => line.length > Math.min(columns, 80));
-  expect(wide.filter((line) => columns >= 80 || !line.startsWith("  underpass "))).toEqual([]);
+test.each([40, 60, 80, 200])(
+  "on a terminal of %i columns each line of the help fits",
+  (columns) => {
+    const texts = [
+      formatOverview(columns),
+      ...rows.map(([path, command]) => formatCommandHelp(command, path, columns)),
+    ];
+    const lines = texts.flatMap((text) => stripVTControlCharacters(text).split("\n"));
+    // An example is a line to copy: it is not wrapped.
+    const wide = lines.filter((line) => line.length > Math.min(columns, 80));
+    expect(wide.filter((line) => columns >= 80 || !line.startsWith("  underpass "))).toEqual([]);
+  },
+);
+
+test("where the terminal reports 0 columns, the help is as wide as where the width is unknown", () => {
+  expect(formatOverview(0)).toBe(formatOverview(undefined));
 });
 
 test.each(rows)("the examples of %s are its own, and their options are valid", (path, command) => {

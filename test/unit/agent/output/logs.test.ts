@@ -14,15 +14,24 @@ afterEach(() => {
 });
 
 test.each([
-  [40, /^\d\d:\d\d:\d\d  GET      200  \/orders\?of=ada\n$/],
-  [80, /^\d\d:\d\d:\d\d  GET      200     12 ms       24 B  \/orders\?of=ada\n$/],
-])("a line of underpass logs has the path at a terminal of %i columns", (columns, line) => {
-  vi.stubEnv("NO_COLOR", "1");
-  let printed = "";
-  vi.spyOn(process.stdout, "write").mockImplementation((text) => {
-    printed += String(text);
-    return true;
-  });
-  createLogLines(false, columns).request(capture, "shop");
-  expect(printed).toMatch(line);
-});
+  [40, false, /^\d\d:\d\d:\d\d  GET      200  \/orders\?of=ada\n$/],
+  [80, false, /^\d\d:\d\d:\d\d  GET      200     12 ms       24 B  \/orders\?of=ada\n$/],
+  [60, true, /^\d\d:\d\d:\d\d  GET      200  shop          \/orders\?of=ada\n$/],
+  [
+    80,
+    true,
+    /^\d\d:\d\d:\d\d  GET      200     12 ms       24 B  shop          \/orders\?of=ada\n$/,
+  ],
+])(
+  "a line has the path at a terminal of %i columns, with the tunnel: %j",
+  (columns, named, line) => {
+    vi.stubEnv("NO_COLOR", "1");
+    let printed = "";
+    vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+      printed += String(text);
+      return true;
+    });
+    createLogLines(named, columns).request(capture, "shop");
+    expect(printed).toMatch(line);
+  },
+);
