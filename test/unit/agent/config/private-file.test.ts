@@ -2,8 +2,8 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { writePrivateFile } from "../../../agent/disk/private-file.ts";
-import { createTemporaryDir } from "../../harness/directories.ts";
+import { writePrivateFile } from "../../../../agent/disk/private-file.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
 
 test("a secret that can't be saved is not left in another file", async () => {
   const directory = await createTemporaryDir();
