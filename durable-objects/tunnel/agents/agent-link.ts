@@ -139,8 +139,11 @@ export class AgentLink {
    * @param automaticPongAtMs when the platform last answered the agent's heartbeat for the object.
    */
   isSilent(nowMs: number, maxMs: number, automaticPongAtMs: () => number): boolean {
+    // Later times are from before the clock was set back.
+    if (this.#lastReceivedAtMs > nowMs) this.#lastReceivedAtMs = nowMs;
     if (nowMs - this.#lastReceivedAtMs <= maxMs) return false;
-    this.#lastReceivedAtMs = Math.max(this.#lastReceivedAtMs, automaticPongAtMs());
+    const pongAtMs = automaticPongAtMs();
+    if (pongAtMs <= nowMs) this.#lastReceivedAtMs = Math.max(this.#lastReceivedAtMs, pongAtMs);
     return nowMs - this.#lastReceivedAtMs > maxMs;
   }
 

@@ -4,17 +4,22 @@ import { AgentLink } from "../../../../durable-objects/tunnel/agents/agent-link.
 import { BufferedBytes } from "../../../../durable-objects/tunnel/buffered-bytes.ts";
 import { Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
 import type { AgentAttachment } from "../../../../durable-objects/tunnel/socket-attachments.ts";
+import { HEARTBEAT_TIMEOUT_MS } from "../../../../protocol/limits.ts";
 import { FRAME, RESET } from "../../../../protocol/wire/frames.ts";
+import { HOUR_MS } from "../../../../shared/time.ts";
 
 const LARGE_HEAD = "a".repeat(100_000);
 
-/** @returns the link, and how much memory each message that it sent was a part of. */
-function createLink() {
+/**
+ * @param receivedAtMs when its agent has last sent something.
+ * @returns the link, and how much memory each message that it sent was a part of.
+ */
+function createLink(receivedAtMs = 0) {
   const bufferSizes: number[] = [];
   const socket = {
     send: (message: Uint8Array) => void bufferSizes.push(message.buffer.byteLength),
   };
-  const link = new AgentLink(socket as unknown as WebSocket, {} as AgentAttachment, 0, {
+  const link = new AgentLink(socket as unknown as WebSocket, {} as AgentAttachment, receivedAtMs, {
     buffered: new BufferedBytes(),
     pace: { toAgent: new Pacer(0), toVisitors: new Pacer(0) },
   });
@@ -42,5 +47,18 @@ test.each(["finish", "reset"] as const)(
     }
     expect(bufferSizes[0]).toBeGreaterThan(LARGE_HEAD.length);
     expect(Math.max(...bufferSizes.slice(1))).toBeLessThan(32 * 1024);
+  },
+);
+
+test.each([0, HOUR_MS])(
+  "an agent that sends nothing is noticed also after the clock was set back by %i ms",
+  (backMs) => {
+    const beforeMs = 2 * HOUR_MS;
+    const { link } = createLink(beforeMs);
+    const isSilent = (nowMs: number) => link.isSilent(nowMs, HEARTBEAT_TIMEOUT_MS, () => beforeMs);
+    const nowMs = beforeMs - backMs;
+    expect(isSilent(nowMs)).toBe(false);
+    expect(isSilent(nowMs + HEARTBEAT_TIMEOUT_MS)).toBe(false);
+    expect(isSilent(nowMs + HEARTBEAT_TIMEOUT_MS + 1)).toBe(true);
   },
 );
