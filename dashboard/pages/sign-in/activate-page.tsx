@@ -5,7 +5,7 @@ import type { PendingDevice } from "../../../protocol/schemas/accounts/devices.t
 import { organizationsQuery, switchOrganization } from "../../api/organization/organizations.ts";
 import { call, load } from "../../api/session.ts";
 import { useSetQueryParameters } from "../../app/query-parameters.ts";
-import { includesRole } from "../../app/roles.ts";
+import { includesRole, useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { notifyOfError } from "../../ui/feedback/notifications.tsx";
@@ -39,6 +39,7 @@ export function Page() {
 function CodeStep({ onFound }: { onFound: (device: PendingDevice) => void }) {
   const container = useRef<HTMLDivElement>(null);
   const setQuery = useSetQueryParameters();
+  const canApprove = useHasRole("member");
   const [initialCode] = useState(() => new URLSearchParams(location.search).get("code") ?? "");
   useEffect(() => {
     if (initialCode !== "") container.current?.querySelector("form")?.requestSubmit();
@@ -66,6 +67,7 @@ function CodeStep({ onFound }: { onFound: (device: PendingDevice) => void }) {
             placeholder="BCDF-GHJK"
             defaultValue={initialCode}
           />
+          {!canApprove && <OrganizationField />}
         </Form>
       </div>
     </Step>

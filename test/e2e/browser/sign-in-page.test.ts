@@ -251,6 +251,17 @@ test("a user of several organizations chooses the one that a machine opens tunne
   expect(tokens).toEqual([{ name: "my laptop" }]);
 });
 
+test("a viewer approves a machine for an organization of their own", async () => {
+  const viewer = await pages.api.colleague(await pages.api.owner(), "viewer");
+  await viewer.post("/orgs", { name: "Analytical Engines" });
+  const { body } = await pages.api.anonymous.post<{ user_code: string }>("/auth/cli/start", {});
+  const page = await pages.openAs(viewer.email, `/activate?code=${body.user_code}`);
+  await waitForAlert(page, "Only members");
+  await page.getByLabel("Organization").selectOption("Analytical Engines");
+  await clickButton(page, "Approve");
+  await waitForStatus(page, "Done.");
+});
+
 test("a user denies the sign-in of a machine", async () => {
   const owner = await pages.api.owner();
   const { body } = await pages.api.anonymous.post<{ user_code: string; device_code: string }>(
