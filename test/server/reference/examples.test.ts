@@ -64,6 +64,8 @@ const REFUSALS: Record<string, string> = {
 const METHOD_ORDER = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /** Before the tunnel is deleted. */
 const FIRST_DELETED = "deleteCapturedRequests";
+/** It ends the token that other examples name, as its deletion does. */
+const LIKE_DELETION = "rotateToken";
 /** Each of these ends the session, and gets one of its own. */
 const LAST = ["endSession", "logOut", "deleteOrganization"];
 
@@ -84,7 +86,7 @@ afterAll(() => api.stop());
 function sortRoutes(): Route[] {
   const rank = ({ method, path, operationId }: Route) => [
     LAST.indexOf(operationId),
-    METHOD_ORDER.indexOf(method),
+    METHOD_ORDER.indexOf(operationId === LIKE_DELETION ? "DELETE" : method),
     method === "DELETE" && operationId !== FIRST_DELETED ? 1 : 0,
     -path.length,
   ];

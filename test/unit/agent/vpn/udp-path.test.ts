@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { DatagramPath, type Transport } from "../../../../agent/relay-client/datagram-path.ts";
 import { writeBound } from "../../../../protocol/relay/datagrams.ts";
 import { startFakeRelay, type FakeRelay } from "../../../harness/networks/fake-relay.ts";
-import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { WAIT_MAX_MS, WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { startUdpProxy, type UdpProxy } from "../../../harness/relay/udp-proxy.ts";
 
 /** The protocol's intervals, divided by some thirty. */
@@ -23,20 +23,21 @@ beforeEach(async () => {
   proxy = await startUdpProxy(relay.port);
   [transports, received, overWebSocket] = [[], [], []];
   link = { bufferedBytes: 0, sendBinary: (message) => overWebSocket.push(message) };
-  path = new DatagramPath(
-    link,
-    {
-      onDatagram: (flow, payload) => received.push(`${flow}:${payload.toString()}`),
-      onTransportChange: (transport) => transports.push(transport),
-    },
-    TIMING,
-  );
+  path = createPath(TIMING);
 });
 afterEach(async () => {
   path.close();
   await proxy[Symbol.asyncDispose]();
   await relay[Symbol.asyncDispose]();
 });
+
+function createPath(timing: typeof TIMING): DatagramPath {
+  const events = {
+    onDatagram: (flow: number, payload: Buffer) => received.push(`${flow}:${payload.toString()}`),
+    onTransportChange: (transport: Transport) => transports.push(transport),
+  };
+  return new DatagramPath(link, events, timing);
+}
 
 const open = (port = proxy.port, host = "127.0.0.1") =>
   path.open(
@@ -56,6 +57,8 @@ const decided = (transport: Transport) => until(() => transports.at(-1) === tran
 
 describe("at the start", () => {
   test("UDP is used as soon as it answers, and has a latency", async () => {
+    path.close();
+    path = createPath({ ...TIMING, startMaxMs: WAIT_MAX_MS });
     open();
     await decided("udp");
     expect(transports).toEqual(["udp"]);
