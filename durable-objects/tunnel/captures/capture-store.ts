@@ -222,30 +222,31 @@ export class CaptureStore {
 
   /**
    * Drops the oldest page or long-lived capture if it began before `beforeMs`.
-   * @returns the id of a long-lived capture, which may still be open; null when nothing was old enough.
+   * @returns the row of a long-lived capture, which may still be open; null when nothing was old enough.
    */
-  dropOldest(beforeMs: number): { longLivedId: string | null } | null {
+  dropOldest(beforeMs: number): { longLived?: LongLivedRow } | null {
     const { oldestMs } = this;
     if (oldestMs === undefined || oldestMs >= beforeMs) return null;
     const { page, longLived } = this.#findOldestIds();
     this.#oldestIds = undefined;
-    if (isOlder(page, longLived)) return this.#dropPage(page!);
-    return this.#dropLongLived(longLived!);
+    if (!isOlder(page, longLived)) return { longLived: this.#dropLongLived(longLived!) };
+    this.#dropPage(page!);
+    return {};
   }
 
-  #dropPage(id: string): { longLivedId: null } {
+  #dropPage(id: string): void {
     const page = this.#storage.kv.get<Page>(KEY.page + id)!;
     const detailsKeys = page.details ? [] : [KEY.details + id];
     this.#delete([KEY.page + id, ...detailsKeys, ...page.bodies]);
-    return { longLivedId: null };
   }
 
-  #dropLongLived(id: string): { longLivedId: string } {
-    const { log } = this.findLongLived(id)!;
+  #dropLongLived(id: string): LongLivedRow {
+    const row = this.findLongLived(id)!;
+    const { log } = row;
     const keys = [KEY.long + id, toBodyKey(id, "request"), toBodyKey(id, "response")];
     for (let page = log.firstPage; page <= log.lastPage; page++) keys.push(toLogKey(id, page));
     this.#delete(keys);
-    return { longLivedId: id };
+    return row;
   }
 
   /** A page is as old as its newest capture, so that none is dropped too early. */

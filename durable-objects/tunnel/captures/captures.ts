@@ -28,6 +28,7 @@ import {
   type Capture,
   type CaptureRecord,
 } from "./record.ts";
+import { OpenRecordings } from "./open-recordings.ts";
 import { Recording, type RecordingObserver, type RecordedRequest } from "./recording.ts";
 import { StoredCaptureSettings } from "./settings.ts";
 import { UnwrittenCaptures, type UnwrittenPart } from "./unwritten-captures.ts";
@@ -78,9 +79,10 @@ export class Captures implements RecordingObserver {
   #isRetired: boolean;
   #clearedUntilMs: number;
   #ids: CaptureIdGenerator | undefined;
-  /** Open recordings, oldest first: those that may end soon, and those that are open for long. */
-  readonly #recent = new Map<string, Recording>();
-  readonly #longLived = new Map<string, Recording>();
+  readonly #open = new OpenRecordings({
+    readRow: (id) => this.#store.findLongLived(id),
+    resume: (row) => Recording.resume(this, this.#settings, row),
+  });
   readonly #unwritten = new UnwrittenCaptures();
   #isWriteScheduled = false;
   #writtenAtMs = 0;
@@ -173,7 +175,7 @@ export class Captures implements RecordingObserver {
 
   find(id: string, lookup = new CaptureLookup(this.#kv, this.#records.queue)): Capture | undefined {
     this.#writeAll();
-    const recording = this.#longLived.get(id);
+    const recording = this.#open.findLongLived(id);
     if (!recording && getCaptureTimeMs(id) < this.#retainedSinceMs) return undefined;
     const stored = lookup.find(id);
     if (!recording) return stored && { ...stored, record: this.#withLiveState(stored.record) };
@@ -219,16 +221,14 @@ export class Captures implements RecordingObserver {
     return this.#isRetired ? null : this.#start(request);
   }
 
-  /** For a WebSocket, after hibernation. @returns null also when it has ended or is already being recorded. */
-  resumeRecording(id: string): Recording | null {
-    if (this.#isRetired || this.#longLived.has(id)) return null;
-    this.#promoteUntil(Date.now() - CAPTURE_LONG_MS);
-    this.#write("all");
-    const row = this.#store.findLongLived(id);
-    if (row?.record.state !== "open") return null;
-    const recording = Recording.resume(this, this.#settings, row);
-    this.#longLived.set(id, recording);
-    return recording;
+  /** Called for each WebSocket when the object wakes up from hibernation. */
+  resumeRecording(id: string): void {
+    if (!this.#isRetired) this.#open.addHibernated(id);
+  }
+
+  /** The recording of a WebSocket; undefined when it has ended. */
+  findRecording(id: string): Recording | undefined {
+    return this.#open.findLongLived(id);
   }
 
   onLongLived(recording: Recording): void {
@@ -242,8 +242,7 @@ export class Captures implements RecordingObserver {
   }
 
   onEnded(recording: Recording): void {
-    this.#recent.delete(recording.id);
-    this.#longLived.delete(recording.id);
+    this.#open.remove(recording);
     this.#unwritten.addEnded(recording);
     this.#scheduleWrite();
     this.#notifyWatchers(recording);
@@ -265,7 +264,7 @@ export class Captures implements RecordingObserver {
     const atMs = Date.now();
     const id = ids.next(atMs);
     const recording = new Recording(this, this.#settings, { id, atMs }, request);
-    this.#recent.set(recording.id, recording);
+    this.#open.add(recording);
     this.#scheduleWrite();
     return recording;
   }
@@ -282,8 +281,8 @@ export class Captures implements RecordingObserver {
 
   /** The stored record of an open exchange is outdated; one without a recording was open when the object stopped. */
   #withLiveState(record: CaptureRecord): CaptureRecord {
-    if (record.state !== "open") return record;
-    return this.#longLived.get(record.id)?.record ?? { ...record, state: "aborted" };
+    if (record.state !== "open" || this.#open.isHibernated(record.id)) return record;
+    return this.#open.findLongLived(record.id)?.record ?? { ...record, state: "aborted" };
   }
 
   #notifyWatchers(recording: Recording): void {
@@ -294,10 +293,7 @@ export class Captures implements RecordingObserver {
   }
 
   #promote(recording: Recording): void {
-    if (!this.#recent.delete(recording.id)) return;
-    recording.isLongLived = true;
-    this.#longLived.set(recording.id, recording);
-    this.onChanged(recording);
+    if (this.#open.promote(recording)) this.onChanged(recording);
   }
 
   #scheduleWrite(): void {
@@ -335,8 +331,7 @@ export class Captures implements RecordingObserver {
 
   /** Recordings that began at `untilMs` or earlier are open for long, and are written before they end. */
   #promoteUntil(untilMs: number): void {
-    for (const recording of this.#recent.values()) {
-      if (recording.atMs > untilMs) break;
+    for (const recording of this.#open.listRecent(untilMs)) {
       this.#promote(recording);
       this.#notifyWatchers(recording);
     }
@@ -359,7 +354,7 @@ export class Captures implements RecordingObserver {
       const ended = [...finalized, ...longLived.filter(({ isOpen }) => !isOpen)];
       for (const capture of ended) this.memory.releaseCapture(capture);
     }
-    if (this.#recent.size > 0 || this.#unwritten.count > 0) this.#scheduleWrite();
+    if (this.#open.hasRecent || this.#unwritten.count > 0) this.#scheduleWrite();
     const isLimited = maxBytes < CAPTURES_STORED_MAX_BYTES;
     const isDue = isLimited || this.#uncheckedBytes >= CAPTURES_CHECK_BYTES;
     if (isStored && isDue) void this.#enforceLimits(maxBytes);
@@ -379,8 +374,8 @@ export class Captures implements RecordingObserver {
   /** @returns whether there was a capture that began before `beforeMs`. */
   #dropOldest(beforeMs: number): boolean {
     const dropped = this.#store.dropOldest(beforeMs);
-    const open =
-      dropped?.longLivedId != null ? this.#longLived.get(dropped.longLivedId) : undefined;
+    const row = dropped?.longLived;
+    const open = row && this.#open.findLongLived(row.record.id, () => row);
     if (open) open.log = { ...open.log, ...skipDroppedPages(open.log) };
     return dropped !== null;
   }

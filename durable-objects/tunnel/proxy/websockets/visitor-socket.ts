@@ -42,7 +42,8 @@ export interface VisitorSocketDeps {
   acknowledgementKey: string | null;
   usage: Usage;
   memory: SocketMemory;
-  recording: Recording | null;
+  /** undefined: it has ended, or nothing is recorded. */
+  findRecording(): Recording | undefined;
   /** Called once, when both the visitor and the stream have ended. */
   onDone(): void;
 }
@@ -103,7 +104,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     const type = typeof message === "string" ? FRAME.text : FRAME.binary;
     const bytes = typeof message === "string" ? toUtf8(message) : new Uint8Array(message);
     this.#deps.usage.countIn(bytes.byteLength);
-    this.#deps.recording?.addMessage("client", toMessageKind(type), bytes);
+    this.#deps.findRecording()?.addMessage("client", toMessageKind(type), bytes);
     this.#backlogBytes += bytes.byteLength + MESSAGE_OVERHEAD_BYTES;
     this.#toAgent.push(bytes.byteLength, () => {
       this.#backlog.push({ type, rest: bytes, length: bytes.byteLength });
@@ -122,7 +123,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     if (this.#isEnded) return this.#release();
     // An acknowledgement would be a message, and none may follow a Close.
     this.#sendQueue.ignoreAcknowledgements();
-    this.#deps.recording?.recordClose("client", close.code, close.reason);
+    this.#deps.findRecording()?.recordClose("client", close.code, close.reason);
     this.#toAgent.push(0, () => {
       this.#closing = close;
       this.#sendBacklog();
@@ -173,7 +174,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     if (!close) return false;
     const { code, text: reason } = close;
     clearTimeout(this.#answerTimer);
-    this.#deps.recording?.recordClose("server", code, reason);
+    this.#deps.findRecording()?.recordClose("server", code, reason);
     this.#toVisitor.push(0, () => {
       this.#link.finish(this.#id);
       // 1006: its connection broke. No Close frame may say so.
@@ -228,7 +229,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
 
   #deliver(type: number, bytes: Uint8Array): void {
     this.#deps.usage.countOut(bytes.byteLength);
-    this.#deps.recording?.addMessage("server", toMessageKind(type), bytes);
+    this.#deps.findRecording()?.addMessage("server", toMessageKind(type), bytes);
     const message = type === FRAME.text ? decodeStrictText(bytes) : bytes;
     if (message === null) {
       this.#fail(1007, "text that is not UTF-8");
@@ -307,7 +308,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
 
   /** A visitor that has closed gets its own Close as the answer. */
   #fail(code: number, reason: string, error: ErrorCode = "origin_failed"): void {
-    if (!this.#visitorClose) this.#deps.recording?.fail(error);
+    if (!this.#visitorClose) this.#deps.findRecording()?.fail(error);
     this.#end(this.#visitorClose ?? { code, reason });
   }
 
@@ -326,7 +327,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     // Until the visitor has closed too, the platform holds what it has queued.
     this.#deps.memory.record(this, this.#sendQueue.heldBytes);
     this.#sendQueue.stop();
-    this.#deps.recording?.complete();
+    this.#deps.findRecording()?.complete();
     try {
       if (code === 1005) this.#socket.close();
       else this.#socket.close(code, reason);

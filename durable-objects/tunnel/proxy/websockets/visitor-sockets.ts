@@ -45,6 +45,8 @@ export class VisitorSockets {
   readonly #ctx: DurableObjectState;
   readonly #deps: VisitorSocketsDeps;
   readonly #sockets = new Map<WebSocket, VisitorSocket>();
+  /** Those that were closed because their agent was gone when the object woke up. */
+  readonly #abandoned = new WeakSet<WebSocket>();
   readonly #slots = new SourceSlots(VISITOR_SOCKETS_MAX);
   readonly #memory = new SocketMemory();
 
@@ -88,7 +90,7 @@ export class VisitorSockets {
       capture: recording?.id ?? null,
     };
     server.serializeAttachment(attachment);
-    handshake.handOver(this.#add(link, server, attachment, recording));
+    handshake.handOver(this.#add(link, server, attachment));
     const { headers } = outcome;
     if (acknowledgementKey !== null) headers.set(ACKNOWLEDGED_HEADER, "1");
     return new Response(null, { status: 101, webSocket: client, headers });
@@ -107,7 +109,7 @@ export class VisitorSockets {
 
   onClosed(socket: WebSocket, close: SocketClose): void {
     // A Close can wake the object. Its socket is then not among the open ones that the constructor resumed.
-    if (!this.#sockets.has(socket)) this.#resume(socket);
+    if (!this.#sockets.has(socket) && !this.#abandoned.has(socket)) this.#resume(socket);
     this.#sockets.get(socket)?.onClosed(close);
   }
 
@@ -117,31 +119,39 @@ export class VisitorSockets {
   #resume(socket: WebSocket): void {
     const attachment = readVisitorAttachment(socket);
     const { agentId, stream, source, capture } = attachment;
-    const recording = capture === null ? null : this.#deps.captures.resumeRecording(capture);
+    if (capture !== null) this.#deps.captures.resumeRecording(capture);
     const link = this.#deps.agents.find(agentId);
     if (!link) {
-      recording?.fail("agent_offline");
+      this.#abandoned.add(socket);
+      this.#findRecording(capture)?.fail("agent_offline");
       return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
     }
     this.#slots.add(source);
-    link.resume(stream, this.#add(link, socket, attachment, recording));
+    link.resume(stream, this.#add(link, socket, attachment));
   }
 
   #add(
     link: AgentLink,
     socket: WebSocket,
-    { stream, source, acknowledgementKey }: VisitorAttachment,
-    recording: Recording | null,
+    { stream, source, acknowledgementKey, capture }: VisitorAttachment,
   ): VisitorSocket {
-    const { usage } = this.#deps.reports;
-    const onDone = () => {
-      this.#sockets.delete(socket);
-      this.#slots.free(source);
+    const deps = {
+      acknowledgementKey,
+      usage: this.#deps.reports.usage,
+      memory: this.#memory,
+      findRecording: () => this.#findRecording(capture),
+      onDone: () => {
+        this.#sockets.delete(socket);
+        this.#slots.free(source);
+      },
     };
-    const deps = { usage, memory: this.#memory, recording, acknowledgementKey, onDone };
     const visitor = new VisitorSocket(link, stream, socket, deps);
     this.#sockets.set(socket, visitor);
     return visitor;
+  }
+
+  #findRecording(capture: string | null): Recording | undefined {
+    return capture === null ? undefined : this.#deps.captures.findRecording(capture);
   }
 }
 

@@ -1,12 +1,9 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Alarm } from "../../../../durable-objects/tunnel/alarm.ts";
 import {
-  Captures,
   CAPTURE_MEMORY_MAX_BYTES,
   CAPTURES_STORED_MAX_BYTES,
 } from "../../../../durable-objects/tunnel/captures/captures.ts";
-import { CaptureFeed } from "../../../../durable-objects/tunnel/captures/feed.ts";
 import { FLAG, FRAME } from "../../../../protocol/wire/frames.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
 import { ENTRY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/limits.ts";
@@ -113,6 +110,22 @@ describe("a WebSocket is captured", () => {
     expect(await listCaptures(tunnel)).toHaveLength(1);
   });
 
+  test("while it hibernates: it is listed as open, and after its row was deleted it is recorded to its end", async () => {
+    const { tunnel, agent } = await createServed();
+    const { socket } = await tunnel.visitorSocket(agent);
+    socket.socket.send("before");
+    await agent.next(FRAME.text);
+    const { id } = await waitForFrames(tunnel, 1);
+    await tunnel.sleep();
+    expect(await listCaptures(tunnel)).toMatchObject([{ id, state: "open" }]);
+    await tunnel.sleep();
+    await tunnel.stub.clearCaptures(Date.now());
+    expect(await getCapture(tunnel.stub, id)).toMatchObject({ state: "open", frames_total: 1 });
+    socket.socket.send("after");
+    await agent.next(FRAME.text);
+    expect(await getCapture(tunnel.stub, id)).toMatchObject({ request_size: 11, frames_total: 2 });
+  });
+
   test("and has failed when its agent disconnects, also while the tunnel hibernates", async () => {
     const { tunnel, agent } = await createServed();
     await tunnel.visitorSocket(agent);
@@ -120,35 +133,6 @@ describe("a WebSocket is captured", () => {
     await tunnel.sleep();
     await tunnel.agent();
     expect(await waitForState(tunnel, "failed")).toMatchObject({ error: "agent_offline" });
-  });
-
-  test("once: a recording that has ended or is in progress is not resumed", async () => {
-    const { tunnel } = await createServed();
-    await runInDurableObject(tunnel.stub, (_, { storage }) => {
-      const owner = { hasAgent: false, findOwner: () => Promise.resolve(undefined) };
-      const captures = new Captures(storage, {
-        tunnelId: () => tunnel.id,
-        alarm: new Alarm(storage),
-        feed: new CaptureFeed(storage.kv, owner),
-        shard: () => 0,
-        isRetired: false,
-      });
-      const request = {
-        parts: ["GET", "/"],
-        chars: 4,
-        hasBody: false,
-        clientIp: "",
-        replayOf: null,
-      };
-      const recording = captures.startRecording({ ...request, isWebSocket: true })!;
-      recording.startResponse(101, [], 0);
-      expect(captures.resumeRecording(recording.id)).toBeNull();
-      captures.flush();
-      recording.recordClose("client", 1000, "");
-      recording.recordClose("server", 1000, "");
-      expect(captures.resumeRecording(recording.id)).toBeNull();
-      expect(captures.find(recording.id)!.record.state).toBe("complete");
-    });
   });
 
   test("that the local server refused: with its response", async () => {

@@ -93,7 +93,7 @@ function createVisitor(acknowledgementKey: string | null = null) {
     {
       usage: { countIn: () => {}, countOut: () => {} } as never,
       memory,
-      recording: null,
+      findRecording: () => undefined,
       acknowledgementKey,
       onDone,
     },
