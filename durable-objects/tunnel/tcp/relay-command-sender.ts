@@ -59,15 +59,22 @@ export class RelayCommandSender {
     await this.flush();
   }
 
-  /** Delivers the pending revocations. */
+  /** Delivers the pending revocations. A relay that can't be reached does not delay those of other relays. */
   async flush(): Promise<void> {
-    for (const pending of this.#pending()) {
-      await this.#relays.getByName(pending.relayId).revoke(pending.revocation);
-      const { relayId, revocation } = pending;
+    const failures = new Map<string, unknown>();
+    for (const { relayId, revocation } of this.#pending()) {
+      if (failures.has(relayId)) continue;
+      try {
+        await this.#relays.getByName(relayId).revoke(revocation);
+      } catch (cause) {
+        failures.set(relayId, cause);
+        continue;
+      }
       const isDelivered = (other: Pending) =>
         other.relayId === relayId && isSame(other.revocation, revocation);
       this.#store(this.#pending().filter((other) => !isDelivered(other)));
     }
+    for (const cause of failures.values()) throw cause;
   }
 
   /** @param cidrs returns the current list, so that a delayed call does not send an old one. */

@@ -9,13 +9,13 @@ const TUNNEL = "00000000-0000-4000-8000-000000000000";
 function createControl() {
   const stored = new Map<string, unknown>();
   const sent: [string, Revocation][] = [];
-  const state = { isAway: true, awayAfter: Infinity };
+  const state = { isAway: true, awayAfter: Infinity, awayRelay: "" };
   const cidrs: (string[] | null)[] = [];
   const relays = {
     getByName: (relayId: string) => ({
       revoke: (revocation: Revocation) => {
-        if (state.isAway || sent.length >= state.awayAfter)
-          return Promise.reject(new Error("away"));
+        const isAway = state.isAway || relayId === state.awayRelay;
+        if (isAway || sent.length >= state.awayAfter) return Promise.reject(new Error("away"));
         sent.push([relayId, revocation]);
         return Promise.resolve();
       },
@@ -37,6 +37,22 @@ function createControl() {
 
 afterEach(() => {
   vi.useRealTimers();
+});
+
+test("a relay that can't be reached does not keep revocations from the tunnel's next relay", async () => {
+  const { open, sent, state } = createControl();
+  Object.assign(state, { isAway: false, awayRelay: "old" });
+  const control = open();
+  control.setPort({ id: "old", port: 40_001 });
+  control.setPort({ id: "new", port: 40_001 });
+  await expect(control.revoke("unauthorized", "token-a")).rejects.toThrow("away");
+  expect(sent).toMatchObject([["new", { tokenNonce: "token-a" }]]);
+  state.awayRelay = "";
+  await control.flush();
+  expect(sent).toMatchObject([
+    ["new", {}],
+    ["old", { port: 40_001 }],
+  ]);
 });
 
 describe("a revocation that the relay's object did not receive", () => {
