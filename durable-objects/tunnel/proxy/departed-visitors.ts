@@ -13,8 +13,11 @@ import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** How long nothing must have been written before the front proxy is asked, and how often that is checked. */
 const PAUSE_MS = 5_000;
-/** When it is asked again, while nothing was written since. */
-const ASK_AGAIN_MS = MINUTE_MS;
+// Times are counted in checks, because the clock may be set back.
+/** The second check after a write comes when nothing was written for `PAUSE_MS` or longer. */
+const CHECKS_AFTER_WRITE = 2;
+/** When the front proxy is asked again, while nothing was written since. */
+const CHECKS_BETWEEN_QUESTIONS = MINUTE_MS / PAUSE_MS;
 
 /** A response that streams to a visitor. */
 export interface WatchedResponse {
@@ -27,8 +30,8 @@ export interface WatchedResponse {
 interface WatchEntry {
   key: string;
   onDeparted: () => void;
-  /** When to ask the front proxy, unless a part of the response is written before. */
-  askAtMs: number;
+  /** The check at which the front proxy is asked, unless a part of the response is written before. */
+  askAt: number;
 }
 
 export class DepartedVisitors {
@@ -36,6 +39,7 @@ export class DepartedVisitors {
   readonly #watched = new Set<WatchEntry>();
   #timer: ReturnType<typeof setInterval> | undefined;
   #isAsking = false;
+  #checks = 0;
 
   constructor(frontProxy: Pick<Fetcher, "fetch">) {
     this.#frontProxy = frontProxy;
@@ -47,12 +51,12 @@ export class DepartedVisitors {
    * the visitor leaves later.
    */
   watch(key: string, onDeparted: () => void): WatchedResponse {
-    const watched = { key, onDeparted, askAtMs: Date.now() + PAUSE_MS };
+    const watched = { key, onDeparted, askAt: this.#checks + CHECKS_AFTER_WRITE };
     this.#watched.add(watched);
     // A timer keeps the object awake, as each watched response does anyway.
     this.#timer ??= setInterval(() => void this.#check(), PAUSE_MS);
     return {
-      recordWrite: () => void (watched.askAtMs = Date.now() + PAUSE_MS),
+      recordWrite: () => void (watched.askAt = this.#checks + CHECKS_AFTER_WRITE),
       unwatch: () => void this.#watched.delete(watched),
     };
   }
@@ -63,18 +67,18 @@ export class DepartedVisitors {
       this.#timer = undefined;
       return;
     }
-    const nowMs = Date.now();
-    const paused = [...this.#watched].filter(({ askAtMs }) => askAtMs <= nowMs);
+    this.#checks += 1;
+    const paused = [...this.#watched].filter(({ askAt }) => askAt <= this.#checks);
     if (this.#isAsking || paused.length === 0) return;
     this.#isAsking = true;
-    for (const watched of paused) watched.askAtMs = nowMs + ASK_AGAIN_MS;
+    for (const watched of paused) watched.askAt = this.#checks + CHECKS_BETWEEN_QUESTIONS;
     try {
       const departed = await this.#findDeparted(paused.map(({ key }) => key));
       for (const watched of paused)
         if (departed.has(watched.key) && this.#watched.delete(watched)) watched.onDeparted();
     } catch {
       // The front proxy is being restarted: it is asked again at the next check.
-      for (const watched of paused) watched.askAtMs = nowMs;
+      for (const watched of paused) watched.askAt = this.#checks;
     } finally {
       this.#isAsking = false;
     }

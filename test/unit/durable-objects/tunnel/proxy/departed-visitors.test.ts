@@ -59,6 +59,14 @@ test("a visitor who leaves later in a pause is reported a minute later at most",
   expect(departed).toEqual(["a"]);
 });
 
+test("a visitor who leaves is reported as soon when the clock is set back", async () => {
+  gone = ["a"];
+  watch("a");
+  vi.setSystemTime(Date.now() - 60 * MINUTE_MS);
+  await vi.advanceTimersByTimeAsync(2 * PAUSE_MS);
+  expect(departed).toEqual(["a"]);
+});
+
 test("a visitor who has left is reported once", async () => {
   gone = ["a"];
   const a = watch("a");
