@@ -2,7 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  mintToken,
+  startApi,
+  waitForBlockedStatement,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -253,6 +259,19 @@ describe("a released name", () => {
     );
     expect(events).toEqual([{ action: "subdomain_reserved" }, { action: "subdomain_released" }]);
   });
+});
+
+test("a name that is reserved while it is released causes no deadlock", async () => {
+  const subdomain = newName();
+  const { body } = await reserve(subdomain);
+  await api.sql("begin");
+  await api.sql("select 1 from hostnames where host = $1 for update", [subdomain]);
+  const reserved = reserve(subdomain);
+  await waitForBlockedStatement(api, 1);
+  const released = owner.delete(`/reserved-subdomains/${body.id}`);
+  await waitForBlockedStatement(api, 2);
+  await api.sql("commit");
+  expect([(await reserved).status, (await released).status]).toEqual([409, 200]);
 });
 
 test("viewers can list reserved names and not change them", async () => {

@@ -53,12 +53,10 @@ export function reserveSubdomain(
   });
 }
 
-export function releaseSubdomain(
-  db: Database,
-  actor: OrganizationActor,
-  id: string,
-): Promise<boolean> {
+export function releaseSubdomain(db: Database, actor: MemberActor, id: string): Promise<boolean> {
   return db.transaction(async (change) => {
+    // A reservation locks the name before the row that says so, in the other order than a release.
+    await lockOrganization(change.tx, actor);
     const released = await releaseSubdomains(change, actor, eq(reservedSubdomains.id, id));
     return released > 0;
   });
