@@ -23,8 +23,8 @@ export interface CallOptions {
 export const TOKEN_NOT_ACCEPTED =
   "the server does not accept this machine's token: it was revoked or has expired";
 
-/** How long a response may take beyond `waitMs`. */
-const ANSWER_MAX_MS = 20_000;
+/** How long a response may take, beyond the time for which the server may hold the request open. */
+export const ANSWER_MAX_MS = 20_000;
 /** The body of every error of the API, with any code: the server may be newer than this agent. */
 export const AnyErrorBody = z.object({
   error: z.string(),
@@ -100,7 +100,7 @@ export class ServiceApi {
 }
 
 /** An error page of a proxy is not JSON: the status says enough. */
-function ignoreSyntaxError(error: unknown): undefined {
+export function ignoreSyntaxError(error: unknown): undefined {
   if (!(error instanceof SyntaxError)) throw error;
 }
 

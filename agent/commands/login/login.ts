@@ -5,12 +5,18 @@
 import { hostname } from "node:os";
 import { fetch, type Dispatcher } from "undici";
 import { z } from "zod";
+import { DEVICE_POLL_MAX_SECONDS } from "../../../protocol/schemas/accounts/devices.ts";
 import { openInBrowser } from "../../output/browser.ts";
 import { printError, printLine } from "../../output/output.ts";
 import { rejectExtraArguments, UsageError } from "../../options.ts";
 import { createDispatcher } from "../../outgoing/dispatcher.ts";
 import { findServerEndpoint } from "../../server-access.ts";
-import { AnyErrorBody, getErrorBodyMessage } from "../../service-api.ts";
+import {
+  ANSWER_MAX_MS,
+  AnyErrorBody,
+  getErrorBodyMessage,
+  ignoreSyntaxError,
+} from "../../service-api.ts";
 import { prepareCredentials, saveCredential } from "../../settings.ts";
 import { SettingsError } from "../../settings-error.ts";
 import { ask } from "../ask.ts";
@@ -102,7 +108,8 @@ async function runDeviceFlow(
 /** @returns null when no answer arrived: a proxy or the server may have ended the request while it waited. */
 async function pollOnce(client: LoginClient, deviceCode: string) {
   try {
-    return await post(client, "/auth/cli/poll", { device_code: deviceCode });
+    const body = { device_code: deviceCode };
+    return await post(client, "/auth/cli/poll", body, DEVICE_POLL_MAX_SECONDS * 1000);
   } catch {
     return null;
   }
@@ -131,15 +138,17 @@ async function createFirstAccount(
   return account;
 }
 
-async function post({ server, dispatcher }: LoginClient, path: string, body: unknown) {
+/** @param waitMs how long the server may hold the request open. */
+async function post({ server, dispatcher }: LoginClient, path: string, body: unknown, waitMs = 0) {
   const response = await fetch(new URL(path, server).href, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),
     dispatcher,
+    signal: AbortSignal.timeout(waitMs + ANSWER_MAX_MS),
   });
   // An answer that is not JSON comes from another kind of server: `parseAnswer` reports it.
-  const answer: unknown = await response.json().catch(() => undefined);
+  const answer: unknown = await response.json().catch(ignoreSyntaxError);
   return { server, ok: response.ok, body: answer };
 }
 

@@ -18,7 +18,7 @@ export const DeviceAuthorization = z.object({
 });
 export const DeviceCode = z.object({ device_code: z.string() });
 /** The longest time that a poll waits for an approval. */
-const DEVICE_POLL_MAX_SECONDS = 25;
+export const DEVICE_POLL_MAX_SECONDS = 25;
 export const PollDevice = DeviceCode.extend({
   wait: z.number().min(0).max(DEVICE_POLL_MAX_SECONDS).default(DEVICE_POLL_MAX_SECONDS),
 });

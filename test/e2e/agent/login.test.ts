@@ -5,7 +5,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { explainError } from "../../../agent/error-message.ts";
 import { runCommandLine } from "../../../agent/cli/run-command-line.ts";
+import { shortenTimeouts } from "../../harness/short-timeouts.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
 import { runAgent, runToEnd } from "../../harness/tunnel/agent.ts";
 import { startApi, waitUntil, type TestApi } from "../../harness/server/api.ts";
@@ -152,6 +154,21 @@ test("each slow_down makes the pauses between polls 5 seconds longer", async () 
   });
   const code = await runCommandLine(["login", "--server", api.url]);
   expect([code, pausesMs]).toEqual([0, [6_250, 11_250]]);
+});
+
+test("a server that does not answer ends the login with an error", async () => {
+  const silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  shortenTimeouts(200);
+  const server = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const failure: unknown = await runCommandLine(["login", "--server", server]).catch(
+    (error: unknown) => error,
+  );
+  silent.closeAllConnections();
+  silent.close();
+  expect(explainError(failure)).toBe(
+    "the server does not answer in time; check the address and the network",
+  );
 });
 
 test.each(["/tunnels", "/?team=1", "/#top"])(
