@@ -17,6 +17,8 @@ import {
   GATEWAY_QUERY_CONNECTIONS,
   GATEWAY_SESSION_CONNECTIONS,
 } from "../../../self-host/gateway/gateway.ts";
+import { newKey } from "../../harness/server/private-networks.ts";
+import { newDomain } from "../../harness/server/resources.ts";
 import { createRandom } from "../../harness/random.ts";
 import {
   startChallenge,
@@ -256,5 +258,86 @@ test("concurrent changes to the same organizations cause neither a deadlock nor 
     on m.user_id = t.created_by and m.org_id = t.org_id
     where t.org_id = any($1) and t.revoked_at is null and coalesce(m.role, 'viewer') = 'viewer'`;
   expect(await api.sql(orphans, [orgs])).toEqual([]);
+  expect(api.server.output).not.toContain("deadlock");
+});
+
+/** Requests that change the tunnels, tokens, names, networks and receivers of one organization. */
+function listResourceRequests(
+  actor: Person,
+  domain: string,
+  pick: <Item>(items: readonly Item[]) => Item,
+) {
+  const name = () => pick(["deadlock-a", "deadlock-b"]);
+  const slug = () => pick(["first", "second"]);
+  async function find(path: string, key = "id"): Promise<string> {
+    const { body } = await actor.get<Record<string, string>[] | object>(path);
+    return (Array.isArray(body) && body.length > 0 && pick(body)[key]) || crypto.randomUUID();
+  }
+  const tunnel = async () => `/tunnels/${await find("/tunnels")}`;
+  const token = async () => `/tokens/${await find("/tokens", "nonce")}`;
+  const network = async () => `/private-networks/${await find("/private-networks")}`;
+  const receiver = async () => `/webhook-receivers/${await find("/webhook-receivers")}`;
+  return [
+    () => actor.post("/tunnels", { localPort: 1, subdomain: name() }),
+    () => actor.post("/tunnels", { localPort: 1, project: slug() }),
+    async () => actor.delete(await tunnel()),
+    async () => actor.post(`${await tunnel()}/${pick(["start", "stop"])}`),
+    async () => actor.put(`${await tunnel()}/shards`, { shards: pick([1, 2]) }),
+    async () => actor.put(`${await tunnel()}/policy`, { actions: [] }),
+    () => actor.post("/tokens", { name: "t", tunnel: name() }),
+    () => actor.post(`/projects/${slug()}/tokens`, { name: "t" }),
+    () => actor.post("/tokens/master", { name: "m" }),
+    async () => actor.delete(await token()),
+    async () => actor.post(`${await token()}/rotate`, {}),
+    async () => actor.put(`${await token()}/budget`, { monthlyBudgetUsdCents: 500 }),
+    () => actor.post("/projects", { slug: slug(), name: "p" }),
+    () => actor.delete(`/projects/${slug()}`),
+    async () => {
+      const added = await actor.post<{ id: string }>("/domains", { domain });
+      await api.sql("update domains set verified_at = now() where id::text = $1", [added.body.id]);
+      return added;
+    },
+    async () => actor.delete(`/domains/${await find("/domains")}`),
+    async () =>
+      actor.put(`/domains/${await find("/domains")}/bind`, { tunnel_id: await find("/tunnels") }),
+    async () => actor.delete(`/domains/${await find("/domains")}/bind`),
+    () => actor.post("/reserved-subdomains", { subdomain: name() }),
+    async () => actor.delete(`/reserved-subdomains/${await find("/reserved-subdomains")}`),
+    () => actor.post("/private-networks", { name: name(), cidr: "10.88.0.0/24" }),
+    async () => actor.delete(await network()),
+    async () => actor.post(`${await network()}/devices`, { name: name(), public_key: newKey() }),
+    async () => {
+      const devices = `${await network()}/devices`;
+      return actor.delete(`${devices}/${await find(devices)}`);
+    },
+    () => actor.post("/webhook-receivers", { name: name(), validator: "slack", secret: "secret" }),
+    async () => actor.delete(await receiver()),
+    async () => actor.post(`${await receiver()}/rotate`, { secret: "other" }),
+    async () => actor.delete(`/connections/${await find("/connections", "agent_id")}`),
+    async () => {
+      const minted = await actor.post<{ wireBytes?: string }>("/tokens", { name: "agent" });
+      const port = { port: 1, subdomain: name() };
+      (await api.connectAgent(minted.body.wireBytes, port)).socket?.terminate();
+      return minted;
+    },
+  ];
+}
+
+test("concurrent changes to the resources of one organization cause no deadlock", async () => {
+  const random = createRandom(5);
+  const owner = await api.owner();
+  const people = [owner, await api.colleague(owner, "owner"), await api.colleague(owner, "admin")];
+  const [domain, failed] = [newDomain(), [] as unknown[]];
+  const worker = async () => {
+    for (let turn = 0; turn < 25; turn++) {
+      const requests = listResourceRequests(random.pick(people), domain, (items) =>
+        random.pick(items),
+      );
+      const { status, body } = await random.pick(requests)();
+      if (status >= 500) failed.push(body);
+    }
+  };
+  await Promise.all([api.runCron(), ...Array.from({ length: 12 }, worker)]);
+  expect(failed).toEqual([]);
   expect(api.server.output).not.toContain("deadlock");
 });
