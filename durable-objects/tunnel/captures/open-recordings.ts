@@ -3,8 +3,8 @@ import type { LongLivedRow } from "./record.ts";
 import type { Recording } from "./recording.ts";
 
 export interface OpenRecordingsDeps {
-  readRow(id: string): LongLivedRow | undefined;
-  resume(row: LongLivedRow): Recording;
+  readRow: (id: string) => LongLivedRow | undefined;
+  resume: (row: LongLivedRow) => Recording;
 }
 
 export class OpenRecordings {
