@@ -173,7 +173,7 @@ export class Wire {
 
   /** A connection with a single stream in flight never waits for further frames. */
   send(write: (writer: FrameWriter) => void): void {
-    this.#sender.send(write, this.#streams.size > 1);
+    this.#sender.send(write, this.#streams.size > 1 ? "heavy" : "light");
   }
 
   /** The stream has ended on both sides. Without other streams its last frames are sent at once. */

@@ -183,7 +183,7 @@ export class AgentLink {
   // ── Writing ──
 
   send(write: (writer: FrameWriter) => void): void {
-    this.#sender.send(write, this.#streams.size > BUSY_STREAMS);
+    this.#sender.send(write, this.#streams.size > BUSY_STREAMS ? "heavy" : "light");
   }
 
   /** @param stream from `open`. @param requestId the one that the visitor gets: earlier agents don't read it. */
