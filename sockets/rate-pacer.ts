@@ -128,7 +128,7 @@ export class StreamAllowance {
     return true;
   }
 
-  /** The stream has ended: returns what is left of its grants. */
+  /** Called when the stream has ended: settles what it has left of its grants, or has passed beyond them. */
   end(): void {
     this.#pacer.settle(this, this.#allowance);
     this.#allowance = 0;
