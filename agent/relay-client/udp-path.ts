@@ -91,7 +91,7 @@ export class UdpPath {
   #latencyMs: number | null = null;
   #sequence = 0;
 
-  constructor(events: UdpPathEvents, timing: UdpTiming = UDP_TIMING) {
+  constructor(events: UdpPathEvents, timing: UdpTiming) {
     this.#events = events;
     this.#timing = timing;
     this.#statsTimer = setInterval(() => this.#stats.advance(), SEQUENCE_BUCKET_MS);

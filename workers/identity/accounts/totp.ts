@@ -39,11 +39,11 @@ export function parseTotpSecret(text: string): string | null {
   return length >= TOTP_SECRET_MIN_BYTES && length <= TOTP_SECRET_MAX_BYTES ? secret.base32 : null;
 }
 
-export function generateTotpCode(secret: string, step: number, digits = TOTP_DIGITS): string {
+export function generateTotpCode(secret: string, step: number): string {
   return HOTP.generate({
     secret: Secret.fromBase32(secret),
     algorithm: ALGORITHM,
-    digits,
+    digits: TOTP_DIGITS,
     counter: step,
     hmac: (_algorithm, key, message) => hmac(sha1, key, message),
   });
