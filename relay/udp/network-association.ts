@@ -27,6 +27,7 @@ import { WireGuardFilter } from "./filter.ts";
 import type { FlowTags } from "./flow-tags.ts";
 import { type Flow, type FlowIds, FlowTable } from "./flows.ts";
 import { bindUdp, isSendQueueFull } from "./sockets.ts";
+import { toBytesPerSecond } from "../../shared/bounds/bandwidth.ts";
 import { WIREGUARD } from "../../protocol/relay/wireguard.ts";
 
 /** The largest payload of UDP over IPv4 (RFC 768: 65,535 less the IPv4 and UDP headers), less our header. */
@@ -371,7 +372,7 @@ function trackHandshake(
 }
 
 function getRate({ mbps }: NetworkTicket): { perSecond: number; burst: number } {
-  const perSecond = (mbps * 1e6) / 8;
+  const perSecond = toBytesPerSecond(mbps);
   return {
     perSecond,
     burst: Math.max(RATE_BURST_MIN_BYTES, (perSecond * RATE_BURST_MS) / 1_000),
