@@ -243,7 +243,7 @@ export class Associations {
     this.#released.clear();
   }
 
-  // ── Private ──
+  // ── Inside ──
 
   async #open(ticket: RelayTicket, agent: Agent): Promise<Association | AgentRefusal> {
     const { settings, revocations, log } = this.#options;

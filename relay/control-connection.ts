@@ -100,7 +100,7 @@ export class ControlConnection implements Agent {
     this.#options.associations.release(association);
   }
 
-  // ── Private ──
+  // ── Inside ──
 
   #handleMessage(data: RawData, isBinary: boolean): void {
     this.#lastReceivedAtMs = performance.now();

@@ -228,7 +228,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     socket.send(message, offset, length, flow.port, flow.address);
   }
 
-  // ── Private ──
+  // ── Inside ──
 
   #receiveFromPeer(message: Buffer, { address, port }: RemoteInfo): void {
     const now = Date.now();
