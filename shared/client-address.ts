@@ -38,7 +38,7 @@ export function getAddressTrust(settings: ClientAddressSettings): AddressTrust {
 }
 
 /** The parts of a request that can hold the address. */
-export interface AddressedRequest {
+interface AddressedRequest {
   headers: { get(name: string): string | null };
   /** Set by the platform. */
   cf?: unknown;

@@ -59,7 +59,7 @@ export interface ClientFailure {
   canRetry: boolean;
 }
 
-export interface ClientConnectionOptions extends ServerAccess {
+interface ClientConnectionOptions extends ServerAccess {
   /** A tunnel's id or name. */
   tunnel: string;
   /** @returns the paused local connection to join with the stream; null when the stream is not needed. */

@@ -18,7 +18,7 @@ const BODY_SHOWN_CHARS = 100;
 const BODY_READ_MAX_BYTES = 64 * 1024;
 
 /** A server whose API answers. */
-export interface ApiRoute extends Route {
+interface ApiRoute extends Route {
   version: string;
   /** How much later the server's clock is than this machine's; null when the answer has no date. */
   clockSkewMs: number | null;

@@ -8,7 +8,7 @@ import { UsageError } from "../options.ts";
 import { getWebOrigin, type Target } from "./target.ts";
 import { findHeader, replaceHeaderValues } from "../../shared/raw-headers.ts";
 
-export type HostMode = "auto" | "preserve" | "rewrite" | { name: string };
+type HostMode = "auto" | "preserve" | "rewrite" | { name: string };
 
 /** A host name or address, with or without a port. */
 const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i;

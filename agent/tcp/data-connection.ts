@@ -32,7 +32,7 @@ export interface RelayEndpoint {
   streamKey: string;
 }
 
-export interface DataConnectionEvents {
+interface DataConnectionEvents {
   /** The relay accepted the connection, which waits for a visitor. */
   onIdle(): void;
   /** @param socket is paused. @param unread the visitor's first bytes, if they were received with the head. */

@@ -15,9 +15,9 @@ const FLUSH_AT_BYTES = WIRE_MESSAGE_MAX_BYTES / 4;
 const BACKLOG_MAX_BYTES = 2 * FLUSH_AT_BYTES;
 
 /** How much the connection carries: with "heavy", the frames of one millisecond share a message. */
-export type Load = "light" | "heavy";
+type Load = "light" | "heavy";
 
-export interface BacklogEvents {
+interface BacklogEvents {
   /** More bytes wait for the socket than should. */
   onFull(): void;
   /** Fewer do, after some were sent. */

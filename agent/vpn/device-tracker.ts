@@ -4,7 +4,7 @@ import { FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
 import { INITIATION_BYTES, RESPONSE_BYTES, WIREGUARD } from "../../protocol/relay/wireguard.ts";
 import { InitiationReader, type Initiator } from "./wireguard/initiation.ts";
 
-export interface DeviceTrackerEvents {
+interface DeviceTrackerEvents {
   /** A device uses this flow. Called again when it starts a handshake on another flow. */
   onIdentified(flow: number, publicKey: string): void;
   onHandshake(publicKey: string, atMs: number): void;

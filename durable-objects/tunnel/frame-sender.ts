@@ -6,7 +6,7 @@ import { WIRE_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { FrameWriter } from "../../protocol/wire/frames.ts";
 
 /** How much the connection carries: with "heavy", frames wait for those of other pending events. */
-export type Load = "light" | "heavy";
+type Load = "light" | "heavy";
 
 export class FrameSender {
   readonly #socket: WebSocket;

@@ -59,7 +59,7 @@ const RETENTION_CHECK_MIN_MS = MINUTE_MS;
 
 const CLEARED_UNTIL_KEY = "captures-cleared-until";
 
-export interface CapturesDeps {
+interface CapturesDeps {
   tunnelId(): string | undefined;
   shard(): number;
   alarm: Alarm;

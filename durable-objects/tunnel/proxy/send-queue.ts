@@ -20,7 +20,7 @@ export const STALL_MIN_MS = 3 * MINUTE_MS;
 /** The platform reports only whole messages as read, so a long queue is given the time that a reader at this rate needs. */
 const STALL_BYTES_PER_MS = 64;
 
-export interface SendQueueOptions {
+interface SendQueueOptions {
   /** Whether what the peer has read is acknowledged. */
   isAcknowledged: boolean;
   /** The queue is short. */

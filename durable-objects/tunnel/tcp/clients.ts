@@ -56,7 +56,7 @@ const CONNECT_CHECK_INTERVAL_MS = MINUTE_MS;
 
 const CLIENT_TAG = "client";
 
-export interface ClientsDeps {
+interface ClientsDeps {
   agents: Agents;
   alarm: Alarm;
   access: Pick<AccessPolicy, "allowedCidrs">;

@@ -7,7 +7,7 @@ import type { Pacer } from "../proxy/pacer.ts";
 
 const PIECE_MIN_BYTES = 4096;
 
-export interface Outlet {
+interface Outlet {
   /** How many bytes may be sent now. */
   available(): number;
   /** Called when bytes wait and none may be sent: call `resume` when that changes. */

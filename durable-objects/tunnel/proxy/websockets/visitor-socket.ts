@@ -37,7 +37,7 @@ export const CLOSE_ANSWER_MAX_MS = 10_000;
 
 type MessageType = typeof FRAME.text | typeof FRAME.binary;
 
-export interface VisitorSocketDeps {
+interface VisitorSocketDeps {
   /** The key of the front proxy's acknowledgements; null where no front proxy acknowledges. */
   acknowledgementKey: string | null;
   usage: Usage;
