@@ -12,7 +12,7 @@ export class RetryableError extends Error {
   override name = "RetryableError";
 }
 
-export interface CallOptions {
+interface CallOptions {
   signal: AbortSignal;
   body?: unknown;
   /** How long the server may hold the request open: a long poll. */

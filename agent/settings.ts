@@ -32,7 +32,7 @@ const Credentials = z.object({
 type Credentials = z.infer<typeof Credentials>;
 
 /** Where to look for the settings. Default: those of this process's user. */
-export interface SettingsSource {
+interface SettingsSource {
   environment: NodeJS.ProcessEnv;
   /** The directory of `credentials.json`. */
   directory: string;

@@ -11,7 +11,7 @@ export const MB = 1_000_000;
 const CHUNK = Buffer.alloc(CHUNK_BYTES, "u");
 
 /** Where visitors connect, and the host that they ask for. */
-export interface Target {
+interface Target {
   port: number;
   /** Host, and port if it is in the URL. */
   host: string;

@@ -20,7 +20,7 @@ export async function setClock(offsetFile: string, pids: number[], minutes: numb
   for (const pid of pids) process.kill(pid, "SIGUSR2");
 }
 
-export interface SupervisedAgentOptions {
+interface SupervisedAgentOptions {
   name: string;
   /** As for `runAgent`. */
   args: string[];

@@ -24,7 +24,7 @@ import { System } from "./system.ts";
 const DISK_MIB = { database: 512, objects: 512 };
 const RELOADS_MAX = 10;
 
-export interface ExperimentOptions {
+interface ExperimentOptions {
   seed: number;
   seconds: number;
   /** The longest time between two faults. */

@@ -2,12 +2,12 @@
 const ANSWER_MAX_MS = 25_000;
 const PAGE_ROWS = 500;
 
-export interface Credentials {
+interface Credentials {
   email: string;
   password: string;
 }
 
-export interface OwnerReply<Body> {
+interface OwnerReply<Body> {
   /** 0: there was no response, or not all of it. */
   status: number;
   body: Body | undefined;

@@ -27,7 +27,7 @@ const TCP_TUNNEL = "echo";
 const EXTERNAL_DATABASE = "external";
 const DATABASE_PASSWORD = "password-of-chaos-experiments";
 
-export interface SystemOptions {
+interface SystemOptions {
   random: Random;
   history: History;
   /** The server's data directory, and that of an external database. */

@@ -1,9 +1,9 @@
 /** The bindings of Durable Objects: a part of the bindings of the Worker (`workers/env.ts`). */
 import type { AccessBindings } from "../access/authenticators/authenticators.ts";
-import type { AddressSettings } from "../shared/client-address.ts";
+import type { ClientAddressSettings } from "../shared/client-address.ts";
 import type { OrganizationRpc, RelayRpc, InternalApi, TunnelRpc } from "./rpc.ts";
 
-export interface ObjectBindings extends AccessBindings, AddressSettings {
+export interface ObjectBindings extends AccessBindings, ClientAddressSettings {
   INTERNAL_API: InternalApi;
   TUNNEL: DurableObjectNamespace<TunnelRpc>;
   ORGANIZATION: DurableObjectNamespace<OrganizationRpc>;

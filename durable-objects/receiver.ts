@@ -46,7 +46,7 @@ export type StoreOutcome =
   | { outcome: "outdated"; settings: ReceiverSettings };
 
 /** `after` is a position; 0 is before the first delivery. */
-export interface DeliveryQuery {
+interface DeliveryQuery {
   after: number;
   limit: number;
   sinceMs: number;
@@ -59,7 +59,7 @@ export interface StoredPage {
   end: number;
 }
 
-export interface ReceiverStats {
+interface ReceiverStats {
   stored: number;
   lastReceivedAtMs: number | null;
   acknowledged: number;
@@ -157,22 +157,22 @@ export class Receiver extends DurableObject<ObjectBindings> {
 
   // ── Inside ──
 
-  #storeDelivery(arrival: IncomingDelivery, now: number): StoreOutcome {
+  #storeDelivery(arrival: IncomingDelivery, nowMs: number): StoreOutcome {
     // Its bucket, too, would be written.
-    if (isDiskCritical(now)) return { outcome: "low_disk" };
+    if (isDiskCritical(nowMs)) return { outcome: "low_disk" };
     const { kv } = this.ctx.storage;
     const bytes = computeSize(JSON.stringify(arrival.headers), arrival.body);
     const cost = Math.ceil(bytes / DELIVERY_UNIT_BYTES);
-    const { bucket, waitMs } = takeFromBucket(kv.get<TokenBucket>(KEY.bucket), RATE, now, cost);
+    const { bucket, waitMs } = takeFromBucket(kv.get<TokenBucket>(KEY.bucket), RATE, nowMs, cost);
     kv.put(KEY.bucket, bucket);
     if (waitMs > 0) return { outcome: "rate_limited", waitMs };
     const delivery = { ...arrival, id: arrival.id ?? crypto.randomUUID() };
     if (this.#stored.has(delivery.id)) return { outcome: "duplicate" };
     // An unacknowledged delivery is never removed to make room: its vendor will not send it again.
-    const maxBytes = this.#limit.getBytes(this.#stored.bytes, now);
+    const maxBytes = this.#limit.getBytes(this.#stored.bytes, nowMs);
     if (!this.#stored.makeRoomFor(delivery, maxBytes, this.#acknowledged))
       return { outcome: maxBytes < RECEIVER_STORED_MAX_BYTES ? "low_disk" : "full" };
-    this.#stored.add(delivery, now);
+    this.#stored.add(delivery, nowMs);
     return { outcome: "stored" };
   }
 

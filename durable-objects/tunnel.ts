@@ -32,11 +32,13 @@ import type { Maintenance } from "./tunnel/proxy/access-policy.ts";
 import type { StopState } from "./tunnel/lifetime.ts";
 import type { ShardAddress } from "./tunnel/shards/object-name.ts";
 import { edgeGarbageCollection } from "../shared/garbage-collection.ts";
+import { drain } from "./tunnel/drain.ts";
 import { createParts, type TunnelParts } from "./tunnel/parts.ts";
 import { runAlarm } from "./tunnel/run-alarm.ts";
 import { acceptAgent } from "./tunnel/agents/accept-agent.ts";
 import { listAgentStates } from "./tunnel/shards/agent-states.ts";
 import { copySettings } from "./tunnel/shards/copy-settings.ts";
+import { replay } from "./tunnel/shards/replay.ts";
 import { Shards, type ShardCount } from "./tunnel/shards/shards.ts";
 
 const CONNECTION_ENDED = "a member of the organization ended the connection";
@@ -194,20 +196,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   /** The server restarts. Requests in flight may finish; when this returns, captures and counters are on disk. */
   async drain(): Promise<void> {
     this.#isDraining = true;
-    const startedAtMs = Date.now();
-    const reason = "the server is restarting";
-    this.#parts.visitors.releaseParked();
-    this.#parts.agents.sendGoingAway(reason);
-    const others = this.#shards.forOthers((it) => it.drain());
-    await this.#parts.visitors.waitUntilIdle();
-    this.#parts.clients.disconnectAll("going_away", reason);
-    // Before their agents, whose end would be the reason that the visitors get.
-    this.#parts.visitors.sockets.closeAll(reason);
-    this.#parts.agents.disconnectAll("going_away", reason);
-    this.#parts.lastAgent.recordServerStop(startedAtMs);
-    this.#parts.captures.flush();
-    await others;
-    await this.#parts.alarm.attempt(async () => void (await this.#parts.reports.send()));
+    await drain(this.#parts, () => this.#shards.forOthers((it) => it.drain()));
     await this.ctx.storage.sync();
   }
 
@@ -250,13 +239,8 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   }
 
   /** Sends a captured request to the connected agent. Resolves when the response has ended. */
-  async replay(id: string, changes: ReplayChanges = {}): Promise<ReplayOutcome> {
-    if (this.#parts.captures.find(id)) return this.#parts.visitors.replay(id, changes);
-    const outcomes = await this.#shards.forOthers<ReplayOutcome>(async (it) =>
-      it.replay(id, changes),
-    );
-    const found = outcomes.find((it) => !("refused" in it) || it.refused !== "not_found");
-    return found ?? this.#parts.visitors.replay(id, changes);
+  replay(id: string, changes: ReplayChanges = {}): Promise<ReplayOutcome> {
+    return replay(this.#parts, this.#shards, id, changes);
   }
 
   /** Reports the current state to the row, which may be outdated, and returns the same report. */

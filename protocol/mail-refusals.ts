@@ -13,6 +13,12 @@ export function isPermanentRefusal(reply: string): boolean {
   return NO_SUCH_RECIPIENT.includes(code);
 }
 
+/** @param error of nodemailer. @returns whether the server has permanently refused the recipient. */
+export function isRecipientRefused(error: unknown): boolean {
+  const { command, response } = error as { command?: unknown; response?: unknown };
+  return command === "RCPT TO" && typeof response === "string" && isPermanentRefusal(response);
+}
+
 const MAILBOX_FULL = "5.2.2";
 /** From servers that send no enhanced status code. */
 const NO_SUCH_RECIPIENT = ["501", "550", "551", "553"];

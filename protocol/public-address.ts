@@ -1,7 +1,7 @@
 /** How browsers reach the service. Every part of the Worker derives it from the same settings. */
 
 /** As they are bound to the Worker, or parsed. */
-export interface AddressSettings {
+export interface PublicAddressSettings {
   SERVICE_DOMAIN?: string;
   API_HOSTS?: string;
   PUBLIC_SCHEME?: string;
@@ -21,11 +21,11 @@ const STANDARD_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 
 /** The domain of the tunnels' hosts, in lower case. */
 export function getServiceDomain({
   SERVICE_DOMAIN: domain = "localhost",
-}: AddressSettings): string {
+}: PublicAddressSettings): string {
   return domain.toLowerCase();
 }
 
-export function getPublicAddress(settings: AddressSettings): PublicAddress {
+export function getPublicAddress(settings: PublicAddressSettings): PublicAddress {
   const { PUBLIC_SCHEME: scheme = "http" } = settings;
   const port = settings.PUBLIC_PORT === undefined ? undefined : Number(settings.PUBLIC_PORT);
   const portSuffix = port === undefined || port === STANDARD_PORTS[scheme] ? "" : `:${port}`;

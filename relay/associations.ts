@@ -71,6 +71,8 @@ export interface AssociationsOptions {
   revocations: Revocations;
   metrics: Metrics;
   log: Log;
+  /** Called when an association has ended. */
+  onEnd(association: Association): void;
   /** Ports that agents serve at the same time. One organization gets at most half. */
   maxAssociations?: number;
 }
@@ -106,9 +108,6 @@ export class Associations {
   readonly #released = new Set<TunnelAssociation>();
   #isClosed = false;
   readonly #endedTcp: TcpTotals = { connections: 0, bytesIn: 0, bytesOut: 0 };
-  /** Called when an association has ended. */
-  onEnd: (association: Association) => void = () => {};
-
   constructor(options: AssociationsOptions) {
     const { settings, metrics, maxAssociations = ASSOCIATIONS_MAX } = options;
     this.#options = options;
@@ -244,7 +243,7 @@ export class Associations {
     this.#released.clear();
   }
 
-  // ── Private ──
+  // ── Inside ──
 
   async #open(ticket: RelayTicket, agent: Agent): Promise<Association | AgentRefusal> {
     const { settings, revocations, log } = this.#options;
@@ -318,7 +317,7 @@ export class Associations {
 
   #finish(association: Association): void {
     addTcpTotals(this.#endedTcp, association);
-    this.onEnd(association);
+    this.#options.onEnd(association);
   }
 
   #withLatestCidrs(ticket: RelayTicket): RelayTicket {

@@ -12,7 +12,7 @@ import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import type { Agent, Associations } from "./associations.ts";
 import type { Association } from "./association.ts";
 import { parseJson } from "../shared/json.ts";
-import { exceedsJsonBounds } from "../shared/json-shape.ts";
+import { exceedsJsonBounds } from "../shared/bounds/json-bounds.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { CONTROL_BACKLOG_MAX_BYTES } from "./limits.ts";
 import type { Log } from "./log.ts";
@@ -100,7 +100,7 @@ export class ControlConnection implements Agent {
     this.#options.associations.release(association);
   }
 
-  // ── Private ──
+  // ── Inside ──
 
   #handleMessage(data: RawData, isBinary: boolean): void {
     this.#lastReceivedAtMs = performance.now();

@@ -112,7 +112,7 @@ export class Relay {
   }
 
   #createAssociations(): Associations {
-    const associations = new Associations({
+    return new Associations({
       settings: this.#settings,
       epoch: this.#epoch,
       link: this.#link,
@@ -122,9 +122,8 @@ export class Relay {
       }),
       metrics: this.#metrics,
       log: this.#log,
+      onEnd: (association) => this.#reporter.recordEnd(association, Date.now()),
     });
-    associations.onEnd = (association) => this.#reporter.recordEnd(association, Date.now());
-    return associations;
   }
 
   #createServer(): RelayServer {

@@ -9,6 +9,7 @@ import {
   RelayUrl,
 } from "../protocol/relay/settings.ts";
 import { describeIssue } from "../protocol/schemas/issue-messages.ts";
+import { readGivenValues } from "../shared/environment.ts";
 import { formatHostAndPort } from "../shared/hosts.ts";
 
 z.config({ customError: describeIssue });
@@ -69,12 +70,7 @@ export class SettingsError extends Error {
 
 /** @throws SettingsError with one line that names each variable with a bad value. */
 export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
-  // In `.env` files and containers an empty value means "not set".
-  const given: Record<string, string> = {};
-  for (const [name, value] of Object.entries(environment)) {
-    if (value?.trim()) given[name] = value.trim();
-  }
-  const result = Environment.safeParse(given);
+  const result = Environment.safeParse(readGivenValues(environment));
   if (!result.success) {
     throw new SettingsError(
       result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),

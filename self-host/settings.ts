@@ -15,6 +15,7 @@ import {
 } from "../protocol/relay/settings.ts";
 import type { TraceMode } from "../shared/tracing/request-trace.ts";
 import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
+import { readGivenValues } from "../shared/environment.ts";
 import { stripBrackets } from "../shared/hosts.ts";
 import { describeIssue } from "../protocol/schemas/issue-messages.ts";
 import {
@@ -163,7 +164,6 @@ export interface ServerSettings {
 
 /** @throws StartError that names each variable with an invalid value. */
 export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
-  // In `.env` files and containers an empty value means "not set".
   const provided = Object.fromEntries(
     Object.entries({
       ...SELF_HOSTED_DEFAULTS,
@@ -302,15 +302,6 @@ export function readEnvironment(...files: string[]): NodeJS.ProcessEnv {
     }
   }
   return { ...environment, ...readGivenValues(process.env) };
-}
-
-/** @returns the values that are not empty, without spaces around them. */
-function readGivenValues(environment: NodeJS.ProcessEnv): Record<string, string> {
-  const provided: Record<string, string> = {};
-  for (const [name, value] of Object.entries(environment)) {
-    if (value !== undefined && value.trim() !== "") provided[name] = value.trim();
-  }
-  return provided;
 }
 
 function isSecret(name: string): boolean {

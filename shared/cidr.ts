@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 
 const { IPv4, IPv6, isValid, parse, parseCIDR } = ipaddr;
 
-export interface Cidr {
+interface Cidr {
   /** The canonical form: the network's own address and its prefix. */
   text: string;
   prefixLength: number;

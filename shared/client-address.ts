@@ -22,7 +22,7 @@ export interface AddressTrust {
   trustProxy: boolean;
 }
 
-export interface AddressSettings {
+export interface ClientAddressSettings {
   HOSTED?: string;
   /** `npm run dev` sets it. */
   WRANGLER_DEV?: string;
@@ -30,7 +30,7 @@ export interface AddressSettings {
 }
 
 /** @param settings as they are bound to the Worker. */
-export function getAddressTrust(settings: AddressSettings): AddressTrust {
+export function getAddressTrust(settings: ClientAddressSettings): AddressTrust {
   return {
     onCloudflare: settings.HOSTED === "true" || settings.WRANGLER_DEV === "true",
     trustProxy: settings.TRUST_PROXY === "true",
@@ -38,7 +38,7 @@ export function getAddressTrust(settings: AddressSettings): AddressTrust {
 }
 
 /** The parts of a request that can hold the address. */
-export interface AddressedRequest {
+interface AddressedRequest {
   headers: { get(name: string): string | null };
   /** Set by the platform. */
   cf?: unknown;

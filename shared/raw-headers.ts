@@ -14,7 +14,11 @@ export function countChars(lines: readonly string[]): number {
 
 /** @param name in lower case. @returns the first value; null when there is none. */
 export function findHeader(lines: readonly string[], name: string): string | null {
-  for (const [other, value] of headerPairs(lines)) if (other.toLowerCase() === name) return value;
+  for (let at = 0; at < lines.length; at += 2) {
+    const other = lines[at]!;
+    // Most names have another length, which is quicker to compare.
+    if (other.length === name.length && other.toLowerCase() === name) return lines[at + 1]!;
+  }
   return null;
 }
 

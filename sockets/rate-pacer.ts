@@ -3,7 +3,9 @@
  * streams in turn. A stream that has used up its grant stops reading, so that TCP slows its sender down and nothing is
  * buffered here.
  */
-const BYTES_PER_MEGABIT = 125_000;
+import { toBytesPerSecond } from "../shared/bounds/bandwidth.ts";
+import { SECOND_MS } from "../shared/time.ts";
+
 const BURST_MS = 100;
 /** The size of one grant, in milliseconds of the rate, and its bounds in bytes. */
 const GRANT_MS = 5;
@@ -30,7 +32,7 @@ export class RatePacer {
   /** Applies at once, also to the streams that wait. @param mbps megabits (10^6 bits) a second. */
   setRate(mbps: number): void {
     this.#refill();
-    this.#bytesPerMs = (mbps * BYTES_PER_MEGABIT) / 1000;
+    this.#bytesPerMs = toBytesPerSecond(mbps) / SECOND_MS;
     const grant = this.#bytesPerMs * GRANT_MS;
     this.#grantBytes = Math.min(Math.max(grant, GRANT_MIN_BYTES), GRANT_MAX_BYTES);
     this.#capacity = Math.max(this.#bytesPerMs * this.#burstMs, this.#grantBytes);
@@ -128,7 +130,7 @@ export class StreamAllowance {
     return true;
   }
 
-  /** The stream has ended: returns what is left of its grants. */
+  /** Called when the stream has ended: settles what it has left of its grants, or has passed beyond them. */
   end(): void {
     this.#pacer.settle(this, this.#allowance);
     this.#allowance = 0;

@@ -26,7 +26,7 @@ const GROWTH_MAX_PART = 1 / 16;
  * Receives the bytes that were read. They are valid until it returns, or, if it returns false (which stops reading),
  * until `socket.resume()`.
  */
-export type ReceiveBytes = (bytes: Uint8Array) => boolean;
+type ReceiveBytes = (bytes: Uint8Array) => boolean;
 
 let grownBytes = 0;
 const readers = new WeakMap<Duplex, SocketReader>();

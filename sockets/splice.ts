@@ -22,7 +22,7 @@ export const SPLICED_SERVER_OPTIONS = {
   highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
 } as const;
 
-export interface SpliceOptions {
+interface SpliceOptions {
   /** They limit the rate of the bytes read from each socket. */
   pacers?: { fromFirst: RatePacer; fromSecond: RatePacer };
   /** Bytes already read from the first socket: sent to the second one before the rest. */

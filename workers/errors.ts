@@ -8,7 +8,7 @@ import {
 import type { ErrorBody } from "../protocol/schemas/error-body.ts";
 import { describeOutage } from "./database-outage.ts";
 
-export interface ErrorDetails {
+interface ErrorDetails {
   fields?: ErrorBody["fields"];
   retryAfterSeconds?: number;
   /** For the log. It is never sent. */

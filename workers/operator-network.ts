@@ -5,7 +5,7 @@
 import type { Env } from "./env.ts";
 import { BoundedBuffer } from "../shared/bounds/bounded-buffer.ts";
 
-export interface CallBounds {
+interface CallBounds {
   /** For the whole call, including the body. */
   maxMs: number;
   maxBytes: number;

@@ -8,7 +8,7 @@ import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import {
   getPublicAddress,
   getServiceDomain,
-  type AddressSettings,
+  type PublicAddressSettings,
 } from "../../protocol/public-address.ts";
 import { isFromForeignPage, SIGN_IN_TICKET_PATH } from "../identity.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
@@ -19,7 +19,7 @@ import { PasswordAuthenticator } from "./passwords.ts";
 import type { JwtAuthenticator } from "./tokens.ts";
 
 /** The settings that the authenticators read, and the source of the service's own public keys. */
-export interface AccessBindings extends AddressSettings {
+export interface AccessBindings extends PublicAddressSettings {
   INTERNAL_API: { getAccessTokenJwks(): Promise<JSONWebKeySet> };
   ALLOW_PRIVATE_FETCH?: string;
 }

@@ -15,7 +15,7 @@ export const PASSWORD_HASH_COST = {
 };
 export type PasswordHashCost = typeof PASSWORD_HASH_COST;
 
-export interface PasswordHash {
+interface PasswordHash {
   salt: Uint8Array;
   derived: Uint8Array;
   cost: PasswordHashCost;

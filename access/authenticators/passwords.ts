@@ -40,7 +40,7 @@ const PASSWORD_ATTEMPT_LIMIT = { burst: WRONG_PASSWORD_BURST, refillMs: WRONG_PA
 
 type PasswordRequest = Pick<AccessRequest, "authorization" | "address">;
 
-export interface PasswordDeps {
+interface PasswordDeps {
   /** Argon2: slow, and it blocks the isolate. */
   verify(hash: string, password: string): Promise<boolean>;
   now(): number;
@@ -187,7 +187,7 @@ function isAbandoned({ polledAtMs }: QueueEntry, nowMs: number): boolean {
   return nowMs - polledAtMs > PASSWORD_CHECK_ABANDONED_MS;
 }
 
-export interface Credentials {
+interface Credentials {
   username: string;
   password: string;
 }

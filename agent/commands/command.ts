@@ -33,7 +33,7 @@ export interface Command extends CommandSpec {
 }
 
 /** A command's code. @returns the exit code: 0 when it is done or the user stopped it, 1 when it was rejected or failed. */
-export type Run<Specs extends OptionSpecs> = (input: Input<Specs>) => Promise<number> | number;
+type Run<Specs extends OptionSpecs> = (input: Input<Specs>) => Promise<number> | number;
 
 /** A command line without the names of the command and subcommand. */
 export interface Input<Specs extends OptionSpecs> {

@@ -11,17 +11,14 @@ const FILE_NAMES = ["underpass.yml", "underpass.yaml"] as const;
 const FILE_MAX_BYTES = 1024 * 1024;
 
 /**
- * The path of the configuration: `given`, or the file in this directory or the nearest parent. The search ends at the root of
+ * The path of the configuration: `given`, or the file in the current directory or the nearest parent. The search ends at the root of
  * a repository and at the home directory, so that a file in a directory of other users is never used.
  * @throws UsageError when there is none.
  */
-export async function findConfigFile(
-  given: string | undefined,
-  startDirectory = process.cwd(),
-): Promise<string> {
-  if (given !== undefined) return resolve(startDirectory, given);
+export async function findConfigFile(given: string | undefined): Promise<string> {
+  if (given !== undefined) return resolve(given);
   const home = findHomeDirectory();
-  for (let directory = resolve(startDirectory); ; directory = dirname(directory)) {
+  for (let directory = process.cwd(); ; directory = dirname(directory)) {
     for (const name of FILE_NAMES) {
       const path = join(directory, name);
       if (await fileExists(path)) return path;
@@ -30,7 +27,7 @@ export async function findConfigFile(
     if (isLast || (await fileExists(join(directory, ".git")))) break;
   }
   throw new UsageError(
-    `there is no ${FILE_NAMES[0]} in ${resolve(startDirectory)} or above it; create one, or name it with --config`,
+    `there is no ${FILE_NAMES[0]} in ${process.cwd()} or above it; create one, or name it with --config`,
   );
 }
 

@@ -1,7 +1,7 @@
 /** `${NAME}` in underpass.yml: replaced by the variable of the environment. */
 
 /** Why a reference can't be replaced. `at` is its index in the text. */
-export interface ReferenceProblem {
+interface ReferenceProblem {
   at: number;
   message: string;
 }

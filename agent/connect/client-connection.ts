@@ -21,6 +21,7 @@ import {
   STREAMS_SUBPROTOCOL,
   WelcomeVersion,
   type Frame,
+  type FrameWriter,
   type ResetCode,
 } from "../../protocol/wire/frames.ts";
 import { explainServerVersion } from "../../protocol/wire/version-mismatch.ts";
@@ -58,7 +59,7 @@ export interface ClientFailure {
   canRetry: boolean;
 }
 
-export interface ClientConnectionOptions extends ServerAccess {
+interface ClientConnectionOptions extends ServerAccess {
   /** A tunnel's id or name. */
   tunnel: string;
   /** @returns the paused local connection to join with the stream; null when the stream is not needed. */
@@ -106,9 +107,13 @@ export class ClientConnection {
 
   // ── Frames out ──
 
+  #send(write: (writer: FrameWriter) => void): void {
+    this.#sender.send(write, "light");
+  }
+
   #sendHello(): void {
     const hello = buildHello({ capabilities: [], connectionWindow: STREAM_WINDOW_BYTES });
-    this.#sender.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
+    this.#send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
     this.#sender.flush();
   }
 
@@ -128,8 +133,8 @@ export class ClientConnection {
       isValid &&= this.#isEnded || this.#receiveFrame(frame);
     });
     if (isReadable && isValid) return;
-    this.#sender.send((w) =>
-      w.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"),
+    this.#send((writer) =>
+      writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"),
     );
     const message = describeUnreadableMessage(this.#options.server);
     this.#end({ reason: "protocol_error", message, canRetry: true });
@@ -168,10 +173,10 @@ export class ClientConnection {
       id: CLIENT_STREAM,
       windows: this.#windows,
       localEnd: "the local program",
-      send: (write) => this.#sender.send(write),
+      send: (write) => this.#send(write),
       onComplete: () => this.#end(null),
       onBreak: (code, reason) => {
-        this.#sender.send((writer) =>
+        this.#send((writer) =>
           writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.canceled, reason),
         );
         this.#end({ reason: findResetName(code), message: reason, canRetry: true });

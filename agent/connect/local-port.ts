@@ -14,7 +14,7 @@ import { RejectionError } from "../rejection-error.ts";
 import { ClientConnection, type ClientFailure } from "./client-connection.ts";
 import type { ListenAddress } from "./listen-address.ts";
 
-export interface LocalPortOptions extends ServerAccess {
+interface LocalPortOptions extends ServerAccess {
   /** A tunnel's id or name. */
   tunnel: string;
   listen: ListenAddress;

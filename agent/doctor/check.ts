@@ -24,7 +24,7 @@ export const CHECK_LABELS = {
 
 export type CheckName = keyof typeof CHECK_LABELS;
 
-export interface CheckResult {
+interface CheckResult {
   /** A `warning` may need attention; a `problem` keeps tunnels from working. */
   status: "ok" | "warning" | "problem" | "skipped";
   /** The attempt that the check made. Empty when it was skipped. */

@@ -42,7 +42,7 @@ const MAX_MS = {
   throughput: 3_000,
 } satisfies Partial<Record<CheckName, number>>;
 
-export interface DoctorOptions extends SettingsOptions {
+interface DoctorOptions extends SettingsOptions {
   /** The local server; undefined: that check is skipped. */
   target: Target | undefined;
 }

@@ -1,10 +1,10 @@
 /** Whether the service's API answers, and what its answer says about the clock and the version. */
 import { fetch as fetchWithUndici } from "undici";
-import { z } from "zod";
 import { compareVersions } from "../compare-versions.ts";
 import { explainError } from "../error-message.ts";
 import { createDispatcher } from "../outgoing/dispatcher.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
+import { Health } from "../../protocol/schemas/health.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { parseJson } from "../../shared/json.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
@@ -17,10 +17,8 @@ const CLOCK_SKEW_MAX_MS = 60_000;
 const BODY_SHOWN_CHARS = 100;
 const BODY_READ_MAX_BYTES = 64 * 1024;
 
-const Health = z.object({ status: z.string(), version: z.string() });
-
 /** A server whose API answers. */
-export interface ApiRoute extends Route {
+interface ApiRoute extends Route {
   version: string;
   /** How much later the server's clock is than this machine's; null when the answer has no date. */
   clockSkewMs: number | null;

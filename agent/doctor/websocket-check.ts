@@ -14,7 +14,7 @@ import type { Route } from "./route.ts";
 
 const BODY_READ_MAX_BYTES = 4_096;
 
-export interface SocketState {
+interface SocketState {
   /** The server has refused the agent's version of the protocol. */
   isVersionRefused: boolean;
   /** Open for measurements; null without a valid token. */

@@ -5,7 +5,7 @@ import type { InspectedTunnels } from "./inspected-tunnels.ts";
 import { isLoopback } from "../../shared/hosts.ts";
 
 /** A tunnel, or several in one process. */
-export interface InspectedAgent {
+interface InspectedAgent {
   inspectUrl: string | undefined;
   emit(event: "notice", message: string): unknown;
 }

@@ -15,7 +15,7 @@ const REFUSALS = new Set(["ECONNREFUSED", "ECONNRESET", "ENOENT", QUEUE_FULL]);
 
 export type Done<Connection> = (...result: [null, Connection] | [Error, null]) => void;
 /** Tries to connect once. */
-export type Attempt<Connection> = (done: Done<Connection>) => void;
+type Attempt<Connection> = (done: Done<Connection>) => void;
 
 interface WaitingConnection {
   attempt(): void;

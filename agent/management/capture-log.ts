@@ -18,7 +18,7 @@ const SEEN_MAX = 20_000;
 /** How many requests are read at most after a reconnect. */
 const CATCH_UP_MAX = 10_000;
 
-export interface LogSelection {
+interface LogSelection {
   /** undefined: all tunnels. */
   tunnelId: string | undefined;
   filter: CaptureExpression;

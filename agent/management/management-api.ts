@@ -31,7 +31,7 @@ const ListedAgent = TunnelAgent.extend({ local: TunnelAgent.shape.local.default(
 const StopResult = TunnelStatusResult.partial({ stoppedAt: true });
 
 /** The fields of a new token. Those that are undefined get the API's defaults. */
-export interface NewTokenFields {
+interface NewTokenFields {
   name: string;
   ttlHours: number | undefined;
   allowedSubdomains: string[];
@@ -40,7 +40,7 @@ export interface NewTokenFields {
 }
 
 /** The query of `GET /inspector`. */
-export interface CaptureQuery {
+interface CaptureQuery {
   tunnel_id?: string | undefined;
   method?: string | undefined;
   status?: string | undefined;

@@ -6,9 +6,9 @@
  */
 import { UsageError } from "../options.ts";
 import { getWebOrigin, type Target } from "./target.ts";
-import { headerPairs, replaceHeaderValues } from "../../shared/raw-headers.ts";
+import { findHeader, replaceHeaderValues } from "../../shared/raw-headers.ts";
 
-export type HostMode = "auto" | "preserve" | "rewrite" | { name: string };
+type HostMode = "auto" | "preserve" | "rewrite" | { name: string };
 
 /** A host name or address, with or without a port. */
 const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i;
@@ -42,10 +42,10 @@ export class HostHeader {
   rewriteRequest(pairs: string[]): void {
     const name = this.#getHostName();
     if (name === undefined) return;
-    const publicHost = findValue(pairs, "host");
+    const publicHost = findHeader(pairs, "host");
     replaceHeaderValues(pairs, (header, value) => {
       if (header === "host") return name;
-      if (this.#mode !== "rewrite" || publicHost === undefined) return value;
+      if (this.#mode !== "rewrite" || publicHost === null) return value;
       const namesOrigin = header === "origin" || header === "referer";
       return namesOrigin ? replaceOrigin(value, publicHost, this.#localOrigin) : value;
     });
@@ -79,11 +79,6 @@ export class HostHeader {
     if (this.#mode === "auto" || this.#mode === "preserve") return undefined;
     return this.#mode === "rewrite" ? this.#local : this.#mode.name;
   }
-}
-
-function findValue(pairs: string[], name: string): string | undefined {
-  for (const [candidate, value] of headerPairs(pairs)) if (candidate === name) return value;
-  return undefined;
 }
 
 function replaceOrigin(value: string, publicHost: string, localOrigin: string): string {

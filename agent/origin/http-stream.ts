@@ -3,7 +3,7 @@ import type { Dispatcher } from "undici";
 import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { RequestOpening, Stream, StreamWire } from "../tunnel/wire.ts";
-import { isEventStream } from "../../shared/raw-headers.ts";
+import { findHeader, isEventStream } from "../../shared/raw-headers.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import { encodeResponseHead } from "./response-head.ts";
@@ -165,7 +165,7 @@ export class HttpStream implements Stream {
     const head = encodeResponseHead(this.#report.status, pairs);
     if ("problem" in head) return this.#fail(RESET.originFailed, head.problem);
     this.#wire.send((writer) => writer.writeText(FRAME.response, 0, this.#id, head.payload));
-    if (!hasEvents(pairs)) return;
+    if (!isEventStream(findHeader(pairs, "content-type") ?? "")) return;
     this.#isEventStream = true;
     this.#report.kind = "events";
     this.#origin.reportOpenStream(this.#report);
@@ -311,18 +311,6 @@ export class HttpStream implements Stream {
     if (this.#isEventStream) this.#origin.reportClosedStream(this.#report);
     this.#isEventStream = false;
   }
-}
-
-const CONTENT_TYPE = "content-type";
-
-function hasEvents(pairs: string[]): boolean {
-  for (let i = 0; i < pairs.length; i += 2) {
-    const name = pairs[i]!;
-    // Most names have another length, which is quicker to compare.
-    if (name.length !== CONTENT_TYPE.length || name.toLowerCase() !== CONTENT_TYPE) continue;
-    return isEventStream(pairs[i + 1]!);
-  }
-  return false;
 }
 
 /** RFC 9110 §9.2.1: these change nothing at the server, however often they are sent. */

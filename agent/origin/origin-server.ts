@@ -22,7 +22,7 @@ import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 /** Longer than any long poll (10 minutes). */
 const ORIGIN_RESPONSE_MAX_MS = 15 * MINUTE_MS;
 
-export interface OriginEvents {
+interface OriginEvents {
   onRequestFinished(request: RequestReport): void;
   /** A WebSocket was accepted, or an event stream began. */
   onStreamOpened(request: RequestReport): void;

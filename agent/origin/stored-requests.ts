@@ -2,7 +2,7 @@
  * The latest requests as visitors sent them, in memory only, so that they can be sent to the local server again.
  * Nothing is stored unless an output of the agent can replay requests.
  */
-import { headerPairs } from "../../shared/raw-headers.ts";
+import { findHeader } from "../../shared/raw-headers.ts";
 import type { RequestReport } from "../library/types.ts";
 
 export const STORED_BODY_MAX_BYTES = 512 * 1024;
@@ -90,10 +90,8 @@ export class StoredRequests {
 }
 
 function findContentLength([, , ...lines]: readonly string[]): number | undefined {
-  for (const [name, value] of headerPairs(lines)) {
-    if (name.toLowerCase() === "content-length") return Number(value);
-  }
-  return undefined;
+  const value = findHeader(lines, "content-length");
+  return value === null ? undefined : Number(value);
 }
 
 function countBytes(chunks: Uint8Array[]): number {

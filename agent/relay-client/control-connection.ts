@@ -51,7 +51,7 @@ const CLOSES_THAT_KEEP_TICKET: ReadonlySet<number> = new Set([
   CLOSE.port_unusable,
 ]);
 
-export interface RelayControlOptions {
+interface RelayControlOptions {
   authorities: TrustedAuthorities | undefined;
   /**
    * Asks the API for a ticket. A `RejectionError` is permanent; any other error is retried.

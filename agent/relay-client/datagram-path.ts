@@ -15,7 +15,7 @@ export interface PathQuality {
   loss: number | null;
 }
 
-export interface DatagramPathEvents {
+interface DatagramPathEvents {
   /** A datagram from a remote peer. */
   onDatagram(flow: number, payload: Buffer): void;
   /** The transport of an association was decided, or has changed. */

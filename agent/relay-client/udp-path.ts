@@ -32,7 +32,7 @@ const BIND_MISSES_MAX = 3;
 /** How often UDP is retried while the WebSocket is used. */
 const UDP_PROBE_INTERVAL_MS = 30_000;
 
-export interface UdpEndpoint {
+interface UdpEndpoint {
   host: string;
   port: number;
   association: number;
@@ -40,7 +40,7 @@ export interface UdpEndpoint {
   key: Uint8Array;
 }
 
-export interface UdpPathEvents {
+interface UdpPathEvents {
   /** @param payload a view into a buffer that is not reused: it may be forwarded asynchronously. */
   onDatagram(flow: number, payload: Buffer): void;
   /** UDP works in both directions, or no longer does. */
@@ -91,7 +91,7 @@ export class UdpPath {
   #latencyMs: number | null = null;
   #sequence = 0;
 
-  constructor(events: UdpPathEvents, timing: UdpTiming = UDP_TIMING) {
+  constructor(events: UdpPathEvents, timing: UdpTiming) {
     this.#events = events;
     this.#timing = timing;
     this.#statsTimer = setInterval(() => this.#stats.advance(), SEQUENCE_BUCKET_MS);

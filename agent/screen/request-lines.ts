@@ -9,7 +9,7 @@ import type { RequestEntry, RequestList } from "./request-list.ts";
 import { cutText, fitRight, fitText, formatPath, getWidth, wrapText } from "./text.ts";
 import { getNameWidth } from "./tunnel-lines.ts";
 
-export interface ListedRequests {
+interface ListedRequests {
   requests: RequestList;
   tunnels: readonly { name: string }[];
   nowMs: number;

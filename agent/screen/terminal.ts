@@ -24,7 +24,7 @@ const ERASE_BELOW = "\u001b[J";
 
 const moveTo = (row: number): string => `\u001b[${row};1H`;
 
-export interface ScreenContents {
+interface ScreenContents {
   /** @returns one text for each row, with escape sequences for styles only. */
   getRows(width: number, height: number): string[];
   /** Called for each key that the screen does not handle. */

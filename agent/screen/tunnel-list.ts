@@ -23,7 +23,7 @@ interface ShownWelcome {
 }
 
 /** The events that tunnels of all protocols have. */
-export interface ShownTunnel {
+interface ShownTunnel {
   /** Whether it is a TCP tunnel without a public port. */
   isPrivate?: boolean;
   on(event: "ready" | "reconnected", listener: (welcome: ShownWelcome) => void): unknown;

@@ -1,6 +1,6 @@
 /** The systemd unit of `underpass start`. It has no secrets: they are in files that only the agent's user can read. */
 
-export interface UnitOptions {
+interface UnitOptions {
   /** The program with absolute path, and its arguments. */
   command: string[];
   /** A file with variables for `${NAME}` in underpass.yml; it need not exist. */

@@ -5,7 +5,7 @@ import { ConfigQueue } from "./config-queue.ts";
 import type { GroupChanges, GroupConfig } from "./tunnel-group.ts";
 import { watchForChanges } from "./watch-file.ts";
 
-export interface ConfigReloaderOptions {
+interface ConfigReloaderOptions {
   path: string;
   /** The text that is in force. */
   text: string;

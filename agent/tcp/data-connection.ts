@@ -32,7 +32,7 @@ export interface RelayEndpoint {
   streamKey: string;
 }
 
-export interface DataConnectionEvents {
+interface DataConnectionEvents {
   /** The relay accepted the connection, which waits for a visitor. */
   onIdle(): void;
   /** @param socket is paused. @param unread the visitor's first bytes, if they were received with the head. */
@@ -45,7 +45,7 @@ export class DataConnection {
   readonly #events: DataConnectionEvents;
   #socket: Socket | undefined;
   readonly #abort = new AbortController();
-  #pending: Uint8Array = new Uint8Array();
+  #pending: Buffer = Buffer.alloc(0);
   #state: "upgrading" | "idle" | "done" = "upgrading";
   #timer: NodeJS.Timeout;
   readonly #onError = (error: Error): void => this.#fail(explainError(error));
@@ -125,7 +125,7 @@ export class DataConnection {
 
   /** @returns whether the relay has upgraded the connection. */
   #readResponse(): boolean {
-    const bytes = Buffer.from(this.#pending.buffer, this.#pending.byteOffset, this.#pending.length);
+    const bytes = this.#pending;
     const end = bytes.indexOf("\r\n\r\n");
     if (end < 0) {
       if (bytes.length > RESPONSE_MAX_BYTES) this.#fail(NOT_A_RELAY);
@@ -142,7 +142,7 @@ export class DataConnection {
   }
 
   #readHead(): boolean {
-    const bytes = Buffer.from(this.#pending.buffer, this.#pending.byteOffset, this.#pending.length);
+    const bytes = this.#pending;
     if (bytes.length < LENGTH_BYTES) return true;
     const end = LENGTH_BYTES + bytes.readUInt16BE();
     if (end > LENGTH_BYTES + STREAM_HEAD_MAX_BYTES) return this.#rejectUnreadable();

@@ -13,7 +13,7 @@ const OPENING_MAX = 128;
 /** The most idle connections that the agent keeps, whatever the relay asks for. */
 const IDLE_MAX = 64;
 
-export interface DataConnectionsOptions {
+interface DataConnectionsOptions {
   endpoint: RelayEndpoint;
   /** How many idle connections to keep. */
   idleCount: number;

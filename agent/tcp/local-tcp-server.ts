@@ -18,7 +18,7 @@ const ATTEMPT_MAX_MS = 3_500;
 const TIMEOUT_CODE = "UND_ERR_CONNECT_TIMEOUT";
 
 /** Why the connection to the local server could not be opened. */
-export interface LocalFailure {
+interface LocalFailure {
   code: ResetCode;
   message: string;
 }

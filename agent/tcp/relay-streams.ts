@@ -12,7 +12,7 @@ import { readEarlyBytes } from "./early-bytes.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import type { LocalTcpServer } from "./local-tcp-server.ts";
 
-export interface RelayStreamsOptions {
+interface RelayStreamsOptions {
   server: LocalTcpServer;
   proxyProtocol: ProxyProtocol | undefined;
   authorities: TrustedAuthorities | undefined;

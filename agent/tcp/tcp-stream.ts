@@ -8,7 +8,7 @@ import type { OnConnection } from "./connection-report.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import type { LocalTcpServer } from "./local-tcp-server.ts";
 
-export interface TcpStreamOptions {
+interface TcpStreamOptions {
   server: LocalTcpServer;
   proxyProtocol: ProxyProtocol | undefined;
   onConnection: OnConnection;

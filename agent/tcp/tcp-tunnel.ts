@@ -38,7 +38,7 @@ export interface TcpTunnelOptions extends ServerAccess {
   proxyProtocol: ProxyProtocol | undefined;
 }
 
-export interface TcpTunnelInfo {
+interface TcpTunnelInfo {
   tunnelId: string;
   /** `tcp://host:port`; null for a private tunnel. */
   url: string | null;

@@ -14,7 +14,10 @@ const FLUSH_AT_BYTES = WIRE_MESSAGE_MAX_BYTES / 4;
  */
 const BACKLOG_MAX_BYTES = 2 * FLUSH_AT_BYTES;
 
-export interface BacklogEvents {
+/** How much the connection carries: with "heavy", the frames of one millisecond share a message. */
+type Load = "light" | "heavy";
+
+interface BacklogEvents {
   /** More bytes wait for the socket than should. */
   onFull(): void;
   /** Fewer do, after some were sent. */
@@ -36,14 +39,13 @@ export class FrameSender {
   /**
    * Frames share messages, because each message is an event for the tunnel's object, and events are its bottleneck. Frames of
    * one turn of the event loop always share one.
-   * @param isBusy whether frames of one millisecond share a message.
    */
-  send(write: (writer: FrameWriter) => void, isBusy = false): void {
+  send(write: (writer: FrameWriter) => void, load: Load): void {
     write(this.#writer);
     if (this.#writer.length >= FLUSH_AT_BYTES) return this.flush();
     if (this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
-    if (isBusy && performance.now() - this.#flushedAtMs < BATCH_MS)
+    if (load === "heavy" && performance.now() - this.#flushedAtMs < BATCH_MS)
       setTimeout(() => this.flush(), BATCH_MS);
     else setImmediate(() => this.flush());
   }

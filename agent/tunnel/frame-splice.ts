@@ -18,7 +18,7 @@ import { setReceiver } from "../../sockets/socket-reader.ts";
 import { reset } from "../../sockets/splice.ts";
 import { watchUnreadSocket } from "../../sockets/unread-socket.ts";
 
-export interface FrameSpliceOptions {
+interface FrameSpliceOptions {
   /** The id of the frames' stream. */
   id: number;
   windows: SendWindows;

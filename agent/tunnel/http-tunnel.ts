@@ -50,7 +50,7 @@ export interface HttpTunnelOptions extends ServerAccess {
   pool?: boolean;
 }
 
-export interface HttpTunnelEventMap extends ConnectionEventMap {
+interface HttpTunnelEventMap extends ConnectionEventMap {
   request: [request: RequestReport];
   /** A WebSocket was accepted, or an event stream began. */
   streamOpened: [request: RequestReport];

@@ -8,7 +8,7 @@ import type {
   AgentHealth,
   GateName,
   Hello,
-  TunnelStatus,
+  StatusUpdate,
   Welcome,
 } from "../../protocol/wire/frames.ts";
 import { parseCloseReason, type ParsedCloseReason } from "../../protocol/wire/close-reason.ts";
@@ -51,7 +51,7 @@ export interface ConnectionOptions extends ServerAccess {
   openStream: StreamOpener;
 }
 
-export interface Requirement {
+interface Requirement {
   capability: string;
   /** Why, for the user. */
   message: string;
@@ -179,7 +179,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     this.#handleStatus({ shards: 1, maintenance: false, ...welcome });
   }
 
-  #handleStatus({ gates, maintenance, refused, shards, agents, drained }: TunnelStatus): void {
+  #handleStatus({ gates, maintenance, refused, shards, agents, drained }: StatusUpdate): void {
     if (!this.#welcome) return;
     const { tunnelId } = this.#welcome;
     if (gates !== undefined && gates.join() !== this.#gates.join()) {

@@ -19,7 +19,7 @@ import {
   STATUS_CAPABILITY,
   StreamPeer,
   SUBPROTOCOL,
-  TunnelStatus,
+  StatusUpdate,
   Welcome,
   WelcomeVersion,
   type AgentHealth,
@@ -76,9 +76,9 @@ type StreamOpening =
 /** @returns the stream that answers, or null when the agent accepts no more streams. */
 export type StreamOpener = (wire: Wire, id: number, opening: StreamOpening) => Stream | null;
 
-export interface WireEvents {
+interface WireEvents {
   onWelcome(welcome: Welcome): void;
-  onStatus(status: TunnelStatus): void;
+  onStatus(status: StatusUpdate): void;
   /** The server's welcome has another version of the protocol. */
   onOtherVersion(version: number): void;
   openStream: StreamOpener;
@@ -173,7 +173,7 @@ export class Wire {
 
   /** A connection with a single stream in flight never waits for further frames. */
   send(write: (writer: FrameWriter) => void): void {
-    this.#sender.send(write, this.#streams.size > 1);
+    this.#sender.send(write, this.#streams.size > 1 ? "heavy" : "light");
   }
 
   /** The stream has ended on both sides. Without other streams its last frames are sent at once. */
@@ -256,7 +256,7 @@ export class Wire {
         return;
       }
       case FRAME.status: {
-        const status = TunnelStatus.safeParse(parseJsonPayload(frame.payload));
+        const status = StatusUpdate.safeParse(parseJsonPayload(frame.payload));
         // It is only shown, so a later version may change it.
         if (status.success) this.#events.onStatus(status.data);
         return;

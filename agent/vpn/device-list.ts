@@ -7,7 +7,7 @@ import { RejectionError } from "../rejection-error.ts";
 /** The shortest time between two reads: a refresh for an unknown device waits this long. */
 const REFRESH_MIN_MS = 1_000;
 
-export interface DeviceListOptions {
+interface DeviceListOptions {
   read(signal: AbortSignal): Promise<Device[]>;
   intervalMs: number;
   /** Called with each list that differs from the last. */

@@ -1,15 +1,10 @@
 /** Which device uses which flow, and when its last handshake was. */
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
-import {
-  INITIATION_BYTES,
-  InitiationReader,
-  RESPONSE_BYTES,
-  WIREGUARD,
-  type Initiator,
-} from "./wireguard/initiation.ts";
+import { INITIATION_BYTES, RESPONSE_BYTES, WIREGUARD } from "../../protocol/relay/wireguard.ts";
+import { InitiationReader, type Initiator } from "./wireguard/initiation.ts";
 
-export interface DeviceTrackerEvents {
+interface DeviceTrackerEvents {
   /** A device uses this flow. Called again when it starts a handshake on another flow. */
   onIdentified(flow: number, publicKey: string): void;
   onHandshake(publicKey: string, atMs: number): void;
@@ -66,7 +61,7 @@ export class DeviceTracker {
 
   /** Handles a datagram of a remote client. Hot path. */
   receiveFromClient(flow: number, payload: Buffer): void {
-    if (payload[0] === WIREGUARD.data) {
+    if (payload[0] === WIREGUARD.transport) {
       if (this.#unidentified.size > 0) this.#setCandidate(flow, payload);
     } else if (payload[0] === WIREGUARD.initiation && payload.length === INITIATION_BYTES) {
       this.#readInitiation(flow, payload);
@@ -77,7 +72,7 @@ export class DeviceTracker {
 
   /** Handles a datagram of the local server. Hot path. */
   receiveFromServer(flow: number, payload: Buffer): void {
-    if (payload[0] === WIREGUARD.data) {
+    if (payload[0] === WIREGUARD.transport) {
       if (this.#unidentified.size > 0) this.#confirmCandidate(flow);
     } else if (payload[0] === WIREGUARD.response && payload.length === RESPONSE_BYTES) {
       this.#storeIndex(flow, payload);

@@ -8,7 +8,7 @@ const INTERVAL_MS = 10_000;
 /** Without the permission, or without `wg`, retries can't succeed. */
 const FAILURES_MAX = 3;
 
-export interface InterfaceWatchEvents {
+interface InterfaceWatchEvents {
   onEndpoint(publicKey: string, localAddress: string): void;
   onHandshake(publicKey: string, atMs: number): void;
 }

@@ -9,7 +9,6 @@ import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/network
 import { formatHostAndPort } from "../../shared/hosts.ts";
 import { RelayControlConnection, type RelayUpdate } from "../relay-client/control-connection.ts";
 import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts";
-import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
 import type { SocketBuffers } from "../relay-client/udp-socket.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import { DeviceTracker } from "./device-tracker.ts";
@@ -23,7 +22,6 @@ export interface NetworkAgentOptions {
   api: NetworkApi;
   /** The network's name or id. */
   network: string;
-  timing?: UdpTiming;
 }
 
 export interface NetworkStatus extends PathQuality {
@@ -86,20 +84,16 @@ export class NetworkAgent extends EventEmitter<Events> {
       authorities: options.api.authorities,
       getAccess: (signal) => this.#getAccess(signal),
     });
-    this.#path = new DatagramPath(
-      this.#control,
-      {
-        onDatagram: (flow, payload) => {
-          this.devices.receiveFromClient(flow, payload);
-          this.#peers.deliver(flow, payload);
-        },
-        onTransportChange: () => {
-          this.#isPathKnown = true;
-          this.#reportStatus();
-        },
+    this.#path = new DatagramPath(this.#control, {
+      onDatagram: (flow, payload) => {
+        this.devices.receiveFromClient(flow, payload);
+        this.#peers.deliver(flow, payload);
       },
-      options.timing ?? UDP_TIMING,
-    );
+      onTransportChange: () => {
+        this.#isPathKnown = true;
+        this.#reportStatus();
+      },
+    });
     this.#peers = new PeerSockets(0, {
       onDatagram: (flow, payload) => {
         this.devices.receiveFromServer(flow, payload);

@@ -13,7 +13,7 @@ interface LocalSocketAddress {
   port: number;
 }
 
-export interface PeerSocketsEvents {
+interface PeerSocketsEvents {
   /** The local WireGuard server sent a datagram to the client of this flow. */
   onDatagram(flow: number, payload: Buffer): void;
   /** Something listens on the server's port, or nothing does any longer. */

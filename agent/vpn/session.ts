@@ -14,7 +14,7 @@ import { NetworkAgent, type NetworkAgentOptions } from "./network-agent.ts";
 import { findInterface, listInterfaces, ToolError } from "./wireguard/tools.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
-export interface SessionOptions extends NetworkAgentOptions {
+interface SessionOptions extends NetworkAgentOptions {
   /** The server's private key in base64; null when this machine does not have it. */
   findPrivateKey(network: PrivateNetwork): Promise<string | null>;
   /** For `--apply`; null: the interface's peers are not changed. */

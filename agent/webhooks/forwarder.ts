@@ -27,11 +27,11 @@ export interface ReceiverSource {
   acknowledge(id: string, cursor: string, signal: AbortSignal): Promise<void>;
 }
 
-export interface DeliveryTarget {
+interface DeliveryTarget {
   post(delivery: Delivery, signal: AbortSignal): Promise<PostResult>;
 }
 
-export interface ForwardOptions {
+interface ForwardOptions {
   /** The receiver's name or id. */
   receiver: string;
   /** `all`, or a timestamp in RFC 3339; undefined: where the last run ended. */

@@ -17,7 +17,7 @@ import { BENCH, spawnQuiet, startProgram, stopChild, type Program } from "../pro
 const SOCKET = "front.sock";
 const PROBE_SOCKET = "probe.sock";
 
-export interface Hop extends Program {
+interface Hop extends Program {
   /** The same behind a front proxy like the server's. */
   startFrontProxy(): Promise<Program>;
   /** The agent of the bare tunnel, which visitors of the host `tunnel` reach: the lower bound for a self-hosted tunnel. */

@@ -51,7 +51,7 @@ interface ObjectLoad {
   storedGb: number;
 }
 
-export interface SimulatedService {
+interface SimulatedService {
   /** The load of the most popular tunnel. */
   hottestTunnel: { requestsPerSecond: number; shards: number; objectRequestsPerSecond: number };
   /** Tunnels whose visitors need more than one object. */

@@ -14,7 +14,7 @@ export const COUNTERS_LOST_MAX_MS = 5_000 + 2_000;
 /** How long the last report may take to arrive: a tunnel that has reported much waits a minute. */
 const REPORT_MAX_MS = REPORT_INTERVAL_MS + 30_000;
 
-export interface CounterBounds {
+interface CounterBounds {
   least: number;
   most: number;
 }

@@ -12,7 +12,7 @@ const MORE_DESCRIPTORS_MAX = 40;
 const RELEASE_MAX_MS = 30_000;
 const EXIT_MAX_MS = 10_000;
 
-export interface ProcessCensus {
+interface ProcessCensus {
   /** The names of the processes of the server and of every agent. */
   names: string[];
   /** Open connections and pipes by process, without the files of objects. */

@@ -7,7 +7,7 @@ import type { Owner } from "../owner.ts";
 import { toCheckResult, type CheckResult } from "./check.ts";
 
 /** What the API lists after the experiment. */
-export interface StoredRows {
+interface StoredRows {
   /** The subdomains of the tunnels. */
   tunnels: string[];
   tokens: string[];

@@ -8,7 +8,7 @@ import { describeFault, type DiskName, type Fault, type PlannedFault } from "./f
 import { GOOD_NETWORK } from "./fault-proxy.ts";
 import type { SmallDisk } from "./small-disk.ts";
 
-export interface FaultTargets {
+interface FaultTargets {
   system: System;
   /** Those that can be filled on this machine. */
   disks: Map<DiskName, SmallDisk>;

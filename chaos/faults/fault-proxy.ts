@@ -36,7 +36,7 @@ const STALL_MS = 400;
 const QUEUE_MAX_BYTES = 256 * 1024;
 const CONNECT_RETRY_MS = 50;
 
-export interface FaultProxyOptions {
+interface FaultProxyOptions {
   /** Where it listens. Default: any port of 127.0.0.1. */
   at?: { host: string; port: number };
   random?: Random;

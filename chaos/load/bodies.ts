@@ -6,12 +6,13 @@ const POOL_BYTES = 1024 * 1024;
 const POOL = Buffer.from(createRandom(POOL_BYTES).bytes(POOL_BYTES));
 /** A prime, so that two bodies rarely begin at the same place. */
 const STEP = 7_919;
+const PART_BYTES = 64 * 1024;
 
 /** @returns the parts of the body number `seed`, which together have `bytes` bytes. */
-export function* createBody(seed: number, bytes: number, partBytes = 64 * 1024): Generator<Buffer> {
+export function* createBody(seed: number, bytes: number): Generator<Buffer> {
   for (let sent = 0; sent < bytes;) {
     const from = (seed * STEP + sent) % POOL_BYTES;
-    const length = Math.min(partBytes, bytes - sent, POOL_BYTES - from);
+    const length = Math.min(PART_BYTES, bytes - sent, POOL_BYTES - from);
     yield POOL.subarray(from, from + length);
     sent += length;
   }

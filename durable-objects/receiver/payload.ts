@@ -2,7 +2,7 @@
 import type { Validator } from "../../protocol/schemas/webhooks.ts";
 import { toHex, toUtf8 } from "../../shared/bytes.ts";
 import { parseJson } from "../../shared/json.ts";
-import { exceedsJsonBounds, UNBOUNDED_JSON_MAX_BYTES } from "../../shared/json-shape.ts";
+import { exceedsJsonBounds, UNBOUNDED_JSON_MAX_BYTES } from "../../shared/bounds/json-bounds.ts";
 import type { SignedRequest } from "./signatures.ts";
 
 /** A longer id is stored as its hash. */

@@ -9,12 +9,12 @@ import {
   type RelayHello,
   type ApiToRelayMessage,
 } from "../../protocol/relay/link.ts";
+import { HELLO_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { closeQuietly, isOpen } from "../websockets.ts";
 import { LinkAttachment } from "./link-attachment.ts";
 
 /** A relay sends a heartbeat each `RELAY_HEARTBEAT_INTERVAL_MS`. */
 const SILENCE_MAX_MS = 30_000;
-const HELLO_TIMEOUT_MS = 10_000;
 
 interface OpenLink {
   id: string;

@@ -48,7 +48,7 @@ export class Alarm {
     }
     const nextMs = computeNextAlarm(this.#scheduledAtMs ?? null, atMs);
     if (nextMs === null) return;
-    void this.#set(nextMs, durability === "unconfirmed");
+    void this.#set(nextMs, durability);
   }
 
   /** Whether a part's work has failed since the alarm fired. */
@@ -98,8 +98,9 @@ export class Alarm {
     this.scheduleBy(requested.atMs, requested.durability);
   }
 
-  async #set(atMs: number, allowUnconfirmed: boolean): Promise<void> {
+  async #set(atMs: number, durability: Durability): Promise<void> {
     this.#scheduledAtMs = atMs;
+    const allowUnconfirmed = durability === "unconfirmed";
     try {
       await this.#storage.setAlarm(atMs, { allowUnconfirmed });
     } catch (cause) {

@@ -11,14 +11,10 @@ export const ISOLATE_BUFFER_MAX_BYTES = 64 * 1024 * 1024;
 const CHUNK_OVERHEAD_BYTES = 256;
 
 const isolateBuffer = new FairShare(ISOLATE_BUFFER_MAX_BYTES);
-/** An object that the platform stops does not return its bytes. */
-const lostShares = new FinalizationRegistry((share: Share) => share.add(-share.held));
 
 /** A part of the isolate's buffer, which returns to it with the owner at the latest. */
 export function createBufferShare(owner: object): Share {
-  const share = isolateBuffer.createShare();
-  lostShares.register(owner, share);
-  return share;
+  return isolateBuffer.createShareFor(owner);
 }
 
 /** Whether more is in memory than the isolate may buffer, because it arrived before anything could refuse it. */

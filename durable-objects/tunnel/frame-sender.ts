@@ -5,6 +5,9 @@
 import { WIRE_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { FrameWriter } from "../../protocol/wire/frames.ts";
 
+/** How much the connection carries: with "heavy", frames wait for those of other pending events. */
+type Load = "light" | "heavy";
+
 export class FrameSender {
   readonly #socket: WebSocket;
   readonly #writer = new FrameWriter();
@@ -14,13 +17,12 @@ export class FrameSender {
     this.#socket = socket;
   }
 
-  /** @param isBusy whether to wait for the frames of other pending events. */
-  send(write: (writer: FrameWriter) => void, isBusy = false): void {
+  send(write: (writer: FrameWriter) => void, load: Load): void {
     write(this.#writer);
     if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.flush();
     if (this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
-    if (isBusy) setTimeout(() => this.flush(), 0);
+    if (load === "heavy") setTimeout(() => this.flush(), 0);
     else queueMicrotask(() => this.flush());
   }
 

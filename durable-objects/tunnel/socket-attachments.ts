@@ -70,7 +70,7 @@ export interface SavedStream {
   hasAgentEnded: boolean;
 }
 
-export type Attachment = AgentAttachment | VisitorAttachment | ClientAttachment;
+type Attachment = AgentAttachment | VisitorAttachment | ClientAttachment;
 
 export function readAttachment(socket: WebSocket): Attachment {
   return socket.deserializeAttachment() as Attachment;

@@ -42,7 +42,7 @@ export class CaptureIdGenerator {
    * @param shard below `SHARDS_MAX`: no two objects generate the same id in a millisecond.
    * @param random at least 0, less than 1: an object must not generate an id again after a restart.
    */
-  constructor(tunnelId: string, shard = 0, random: () => number = Math.random) {
+  constructor(tunnelId: string, shard: number, random: () => number = Math.random) {
     this.#tunnelSuffix = getTunnelSuffix(tunnelId);
     this.#shard = shard;
     this.#random = random;

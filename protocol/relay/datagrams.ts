@@ -29,7 +29,7 @@ export const DATAGRAM = {
   bound: 0x12,
 } as const;
 
-export interface DatagramHeader {
+interface DatagramHeader {
   type: number;
   /** Sequence number over UDP, payload length in a WebSocket message. */
   sequenceOrLength: number;
@@ -102,7 +102,7 @@ export function readBind(bytes: Uint8Array, key: Uint8Array): number | null {
 }
 
 /** The relay's response to a BIND. */
-export interface BoundDatagram {
+interface BoundDatagram {
   /** The counter of the BIND. */
   counter: number;
   /** The source address of the BIND: 16 bytes, IPv4 as `::ffff:a.b.c.d`. */

@@ -66,7 +66,7 @@ export const FRAME = {
   goingAway: 11,
   /** A client of `underpass connect` opens a TCP stream. Payload: `StreamPeer` as JSON. */
   connect: 12,
-  /** What an agent shows about its tunnel has changed. Stream 0, payload: `TunnelStatus` as JSON. */
+  /** What an agent shows about its tunnel has changed. Stream 0, payload: `StatusUpdate` as JSON. */
   status: 13,
   /** An agent of a pool: whether its local server accepts connections. Stream 0, payload: `AgentHealth` as JSON. */
   health: 14,
@@ -164,7 +164,8 @@ export type Welcome = z.infer<typeof Welcome>;
 export const GATE_NAMES = ["password", "sign_in", "token", "addresses", "policy"] as const;
 export type GateName = (typeof GATE_NAMES)[number];
 
-export const TunnelStatus = z.object({
+/** The payload of `status`: what an agent shows about its tunnel, as far as it has changed. */
+export const StatusUpdate = z.object({
   /** These two are as in the welcome, when one of them has changed. */
   gates: Welcome.shape.gates,
   maintenance: Welcome.shape.maintenance,
@@ -177,7 +178,7 @@ export const TunnelStatus = z.object({
   /** To an agent of a pool that goes away: no request follows this frame while another agent serves. */
   drained: z.boolean().optional(),
 });
-export type TunnelStatus = z.infer<typeof TunnelStatus>;
+export type StatusUpdate = z.infer<typeof StatusUpdate>;
 
 /** The part of a welcome that every version has: another version may have changed the rest. */
 export const WelcomeVersion = z.object({ protocol: z.int() });

@@ -1,5 +1,5 @@
 /** The head of a local server's response, as the payload of its frame. */
-import { exceedsJsonBounds } from "../../shared/json-shape.ts";
+import { exceedsJsonBounds } from "../../shared/bounds/json-bounds.ts";
 import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX } from "../limits.ts";
 import { parseJsonPayload } from "./frames.ts";
 

@@ -203,7 +203,7 @@ export class TunnelPort {
     this.#pacers.fromSecond.close();
   }
 
-  // ── Private ──
+  // ── Inside ──
 
   #admit(visitor: Socket): void {
     const address = getAddress(visitor.remoteAddress);

@@ -12,6 +12,7 @@
  * messages from new addresses, at a limited rate for all of them together until the server responds: WireGuard sends
  * data only to an address that has authenticated itself.
  */
+import { WIREGUARD } from "../../protocol/relay/wireguard.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
 import {
   INITIATION_SOURCES_MAX,
@@ -35,7 +36,6 @@ import {
   getReceiverIndex,
   getSenderIndex,
   verifyMac1,
-  WIREGUARD,
 } from "./wireguard.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 

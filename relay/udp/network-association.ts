@@ -27,7 +27,8 @@ import { WireGuardFilter } from "./filter.ts";
 import type { FlowTags } from "./flow-tags.ts";
 import { type Flow, type FlowIds, FlowTable } from "./flows.ts";
 import { bindUdp, isSendQueueFull } from "./sockets.ts";
-import { WIREGUARD } from "./wireguard.ts";
+import { toBytesPerSecond } from "../../shared/bounds/bandwidth.ts";
+import { WIREGUARD } from "../../protocol/relay/wireguard.ts";
 
 /** The largest payload of UDP over IPv4 (RFC 768: 65,535 less the IPv4 and UDP headers), less our header. */
 export const DATAGRAM_PAYLOAD_MAX_BYTES = 65_507 - DATAGRAM_HEADER_BYTES;
@@ -227,7 +228,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     socket.send(message, offset, length, flow.port, flow.address);
   }
 
-  // ── Private ──
+  // ── Inside ──
 
   #receiveFromPeer(message: Buffer, { address, port }: RemoteInfo): void {
     const now = Date.now();
@@ -371,7 +372,7 @@ function trackHandshake(
 }
 
 function getRate({ mbps }: NetworkTicket): { perSecond: number; burst: number } {
-  const perSecond = (mbps * 1e6) / 8;
+  const perSecond = toBytesPerSecond(mbps);
   return {
     perSecond,
     burst: Math.max(RATE_BURST_MIN_BYTES, (perSecond * RATE_BURST_MS) / 1_000),

@@ -2,11 +2,8 @@
 import { blake2s } from "@noble/hashes/blake2.js";
 import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
 import { concatBytes, toUtf8 } from "../../shared/bytes.ts";
+import { INITIATION_BYTES, RESPONSE_BYTES, WIREGUARD } from "../../protocol/relay/wireguard.ts";
 
-export const WIREGUARD = { initiation: 1, response: 2, cookie: 3, transport: 4 } as const;
-
-const INITIATION_BYTES = 148;
-const RESPONSE_BYTES = 92;
 const COOKIE_BYTES = 64;
 /** Header and the tag of an empty packet, which is a keepalive. */
 const TRANSPORT_MIN_BYTES = 32;

@@ -28,7 +28,7 @@ const LockFile = z.object({
 type Packages = z.infer<typeof LockFile>["packages"];
 
 /** @param packageDir of the package `node`. */
-export async function pruneNode(packageDir: string): Promise<void> {
+async function pruneNode(packageDir: string): Promise<void> {
   const isInstalled = await stat(join(packageDir, "bin/node")).catch(() => undefined);
   if (!isInstalled) return;
   await removeIfPossible(join(packageDir, "node_modules"));

@@ -26,8 +26,8 @@ export const DISCARDED_BODY_MAX_BYTES = 64 * 1024;
 /** How long a visitor may leave sent bytes unread. */
 export const UNREAD_MAX_MS = 5 * MINUTE_MS;
 /**
- * How long bytes that were sent ahead of a response, or of an upload that the local server does not read once its response has begun, wait while
- * nothing else arrives. Meanwhile the visitor is not read from, so that it is not noticed when it leaves.
+ * How long a visitor's bytes may be held while nothing else arrives: those sent ahead of the response, or those of an upload that
+ * the local server has answered without reading it. The visitor is not read from meanwhile, so its departure is not noticed.
  */
 export const HELD_MAX_MS = 5 * MINUTE_MS;
 /** The same as `UNREAD_MAX_MS` for agents and other programs: their heartbeats arrive more often. */

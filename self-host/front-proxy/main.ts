@@ -8,11 +8,11 @@ import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
+import { afterReads } from "./after-reads.ts";
 import { ConnectedVisitors } from "./connected-visitors.ts";
 import { ConnectionFactory } from "./connection-factory.ts";
 import { ConnectionLimiter } from "./connection-limiter.ts";
 import { createControlServer } from "./control-socket.ts";
-import { startDeadlineTimer } from "./deadline-timer.ts";
 import { createListeners } from "./https/listeners.ts";
 import { isServedHost } from "./https/served-host.ts";
 import type { HttpsSettings } from "./https/settings.ts";
@@ -25,6 +25,8 @@ import { readSettings } from "./settings.ts";
 /** Detects visitors whose machine or network is gone. */
 const TCP_KEEP_ALIVE_MS = 60_000;
 const BACKLOG = 511;
+/** How often what takes too long is ended. */
+const DEADLINES_CHECK_MS = 1_000;
 /** How long visitors may take, at a stop, to receive what was already sent to them. */
 const FLUSH_MAX_MS = 1_000;
 const FLUSH_CHECK_MS = 10;
@@ -95,7 +97,10 @@ const control = createControlServer({
 });
 control.listen(settings.controlPath);
 
-startDeadlineTimer(() => visitors.checkDeadlines(performance.now()));
+setInterval(
+  afterReads(() => visitors.checkDeadlines(performance.now())),
+  DEADLINES_CHECK_MS,
+);
 setInterval(() => limiter.reportRefusals(), REPORT_INTERVAL_MS);
 
 process.once("SIGTERM", () => {

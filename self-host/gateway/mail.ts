@@ -1,6 +1,6 @@
 /** `POST /mail`: sends the mail over SMTP when a server is configured, or writes a file whose path is logged. */
 import { z } from "zod";
-import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/mail-refusals.ts";
+import { isRecipientRefused, MAIL_REFUSED_STATUS } from "../../protocol/mail-refusals.ts";
 import { parseJson } from "../../shared/json.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
 import type { Mail, MailOptions, MailTransport } from "./mail-transport.ts";
@@ -49,10 +49,4 @@ export function createMailer(options: MailOptions): Mailer {
     },
     close: () => transport?.close(),
   };
-}
-
-/** Returns whether the server permanently rejected the recipient. */
-function isRecipientRefused(error: unknown): boolean {
-  const { command, response } = error as { command?: unknown; response?: unknown };
-  return command === "RCPT TO" && typeof response === "string" && isPermanentRefusal(response);
 }

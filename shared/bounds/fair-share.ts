@@ -1,3 +1,6 @@
+/** A holder that was garbage collected, such as an object that the platform stopped, returns nothing itself. */
+const lostShares = new FinalizationRegistry((share: Share) => share.add(-share.held));
+
 /**
  * Divides a bounded resource among holders, however many there are. A holder may hold as much as stays free: a single one
  * gets half of the total, n equal ones 1/(n+1) each, and the rest is always there for a new one.
@@ -20,6 +23,13 @@ export class FairShare {
       (amount) => (this.#used += amount),
       () => this.#total - this.#used,
     );
+  }
+
+  /** The same for a holder that may be lost: what it holds is free again when `owner` is garbage collected. */
+  createShareFor(owner: object): Share {
+    const share = this.createShare();
+    lostShares.register(owner, share);
+    return share;
   }
 }
 

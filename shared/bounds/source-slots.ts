@@ -1,16 +1,17 @@
 /** Limits how many requests, connections or ports are in use at the same time, in total and for each source. */
+import { FairShare, type Share } from "./fair-share.ts";
 
 export class SourceSlots {
-  readonly #total: number;
-  readonly #takenBySource = new Map<string, number>();
-  #taken = 0;
+  readonly #total: FairShare;
+  /** The shares of the sources that have a slot. */
+  readonly #shares = new Map<string, Share>();
 
   constructor(total: number) {
-    this.#total = total;
+    this.#total = new FairShare(total);
   }
 
   get taken(): number {
-    return this.#taken;
+    return this.#total.used;
   }
 
   /**
@@ -19,23 +20,23 @@ export class SourceSlots {
    * @returns false when it may not have another one.
    */
   take(source: string): boolean {
-    const taken = this.#takenBySource.get(source) ?? 0;
-    if (taken >= this.#total - this.#taken - 1) return false;
-    this.add(source);
+    const share = this.#shares.get(source) ?? this.#total.createShare();
+    if (!share.take(1)) return false;
+    this.#shares.set(source, share);
     return true;
   }
 
   /** For a connection or port that is open already: counts it even beyond the limit. */
   add(source: string): void {
-    this.#takenBySource.set(source, (this.#takenBySource.get(source) ?? 0) + 1);
-    this.#taken += 1;
+    const share = this.#shares.get(source) ?? this.#total.createShare();
+    share.add(1);
+    this.#shares.set(source, share);
   }
 
   /** Call it once for each slot. */
   free(source: string): void {
-    const taken = this.#takenBySource.get(source) ?? 0;
-    if (taken <= 1) this.#takenBySource.delete(source);
-    else this.#takenBySource.set(source, taken - 1);
-    this.#taken -= 1;
+    const share = this.#shares.get(source);
+    share?.add(-1);
+    if (share?.held === 0) this.#shares.delete(source);
   }
 }

@@ -16,7 +16,7 @@ export interface MetricFamily {
   samples: MetricSample[];
 }
 
-export type ExpositionFormat = "prometheus" | "openmetrics";
+type ExpositionFormat = "prometheus" | "openmetrics";
 
 export const EXPOSITION_TYPES: Record<ExpositionFormat, string> = {
   prometheus: "text/plain; version=0.0.4; charset=utf-8",

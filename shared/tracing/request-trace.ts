@@ -10,7 +10,7 @@ export type TraceMode = (typeof TRACE_MODES)[number];
 
 const ERROR_STATUS_MIN = 500;
 
-export interface TracedRequest {
+interface TracedRequest {
   requestId: string;
   status: number;
   /** From the arrival of the request at this part to the head of its response there. */

@@ -1,6 +1,7 @@
 /** Liveness, readiness, and the public keys that access tokens are verified with. */
 import { sql } from "drizzle-orm";
 import { z } from "zod";
+import { Health } from "../../protocol/schemas/health.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import type { Config } from "../config/config.ts";
 import { failAfter } from "../database-outage.ts";
@@ -14,7 +15,6 @@ import { relayObject } from "../objects.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
 import { createRouter, jsonResponse, route, type ApiContext } from "./route.ts";
 
-const Health = z.object({ status: z.string(), version: z.string() });
 const Ready = Health.extend({
   relay: z
     .enum(["connected", "disconnected", "not_configured"])

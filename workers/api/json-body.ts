@@ -6,7 +6,7 @@ import {
   JSON_MAX_LEVELS,
   JSON_MAX_VALUES,
   UNBOUNDED_JSON_MAX_BYTES,
-} from "../../shared/json-shape.ts";
+} from "../../shared/bounds/json-bounds.ts";
 
 /** Every text in US-ASCII is the same in UTF-8. */
 const UTF8_CHARSETS = /^(?:utf-?8|us-ascii)$/i;

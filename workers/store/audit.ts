@@ -2,7 +2,7 @@
 import { AUDIT_ACTIONS, type AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { requireFewChanges } from "./bounds.ts";
 import { splitIntoChunks } from "./chunks.ts";
-import { auditEvents } from "./tables/audit.ts";
+import { auditEvents, type AuditEvent } from "./tables/audit.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Who makes a change, and from which address. null: no user is signed in, or the service itself makes it. */
@@ -21,8 +21,6 @@ export type UserActor = Actor & { userId: string };
 export function serviceActor(orgId: string): OrganizationActor {
   return { orgId, userId: null, ip: null };
 }
-
-export type AuditEvent = typeof auditEvents.$inferInsert;
 
 /** The resource's type follows from the action. */
 export function toAuditEvent(

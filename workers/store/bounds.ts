@@ -7,13 +7,11 @@ import type { PgTable } from "drizzle-orm/pg-core";
 import type { AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { DAY_MS, HOUR_MS } from "../../shared/time.ts";
 import { ago } from "./clock.ts";
-import { auditEvents } from "./tables/audit.ts";
+import { auditEvents, type AuditEvent } from "./tables/audit.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Changes of one kind, by one organization, in 24 hours. */
 export const CHANGES_OF_A_KIND_DAILY_MAX = 10_000;
-
-type AuditEvent = typeof auditEvents.$inferInsert;
 
 /** How many of each one organization may have at a time. Those that have ended do not count. */
 export const ORGANIZATION_MAXIMA = {

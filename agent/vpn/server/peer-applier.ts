@@ -4,13 +4,13 @@ import { WireGuardKey, type Device } from "../../../protocol/schemas/networks.ts
 import type { AppliedPeers } from "./applied-peers.ts";
 import { removePeer, setPeer, showAllowedIps, type AllowedIps } from "../wireguard/tools.ts";
 
-export interface PeerChanges {
+interface PeerChanges {
   added: Device[];
   /** Public keys. */
   removed: string[];
 }
 
-export interface PeerPlan {
+interface PeerPlan {
   /** Devices that have no peer, or a peer without their address. */
   set: { device: Device; allowedIps: string[] }[];
   /** Public keys. */

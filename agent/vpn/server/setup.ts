@@ -15,7 +15,7 @@ import { INTERFACE_NAME_MAX_CHARS } from "../wireguard/interface-name.ts";
 import { findInterface, listInterfaces, run } from "../wireguard/tools.ts";
 import { PROGRAM } from "../../program.ts";
 
-export interface SetupOptions {
+interface SetupOptions {
   api: NetworkApi;
   server: URL;
   /** The network's name or id; a new network gets it as its name. */

@@ -5,11 +5,8 @@
 import { createDecipheriv, type KeyObject } from "node:crypto";
 import { blake2s } from "@noble/hashes/blake2.js";
 import { hmac } from "@noble/hashes/hmac.js";
+import { INITIATION_BYTES, WIREGUARD } from "../../../protocol/relay/wireguard.ts";
 import { parseKey, exportPublicKey, deriveSharedSecret, toPrivateKeyObject } from "./keys.ts";
-
-export const WIREGUARD = { initiation: 1, response: 2, cookie: 3, data: 4 } as const;
-export const INITIATION_BYTES = 148;
-export const RESPONSE_BYTES = 92;
 
 const CHAINING_KEY = blake2s(Buffer.from("Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s"));
 const IDENTIFIER = Buffer.from("WireGuard v1 zx2c4 Jason@zx2c4.com");

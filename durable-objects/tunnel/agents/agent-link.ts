@@ -17,7 +17,7 @@ import {
   type Frame,
   type FrameWriter,
   type ResetCode,
-  type TunnelStatus,
+  type StatusUpdate,
 } from "../../../protocol/wire/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
@@ -55,7 +55,7 @@ export const STATE_FRAME_COST = 500;
 const BUSY_STREAMS = 8;
 
 /** The rate that the agents' token grants, each way. */
-export interface Pace {
+interface Pace {
   toAgent: Pacer;
   toVisitors: Pacer;
 }
@@ -183,7 +183,7 @@ export class AgentLink {
   // ── Writing ──
 
   send(write: (writer: FrameWriter) => void): void {
-    this.#sender.send(write, this.#streams.size > BUSY_STREAMS);
+    this.#sender.send(write, this.#streams.size > BUSY_STREAMS ? "heavy" : "light");
   }
 
   /** @param stream from `open`. @param requestId the one that the visitor gets: earlier agents don't read it. */
@@ -196,7 +196,7 @@ export class AgentLink {
   }
 
   /** Sends the state of the tunnel that the agent shows to its user. */
-  sendStatus(status: TunnelStatus): void {
+  sendStatus(status: StatusUpdate): void {
     if (!this.#attachment.hello?.readsStatus) return;
     this.send((writer) => writer.writeJson(FRAME.status, 0, 0, status));
   }

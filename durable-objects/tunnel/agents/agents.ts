@@ -10,7 +10,7 @@ import {
   PONG,
   PROTOCOL_VERSION,
   SUBPROTOCOL,
-  type TunnelStatus,
+  type StatusUpdate,
 } from "../../../protocol/wire/frames.ts";
 import { formatCloseReason, type CloseSubcode } from "../../../protocol/wire/close-reason.ts";
 import { explainVersionMismatch } from "../../../protocol/wire/version-mismatch.ts";
@@ -263,7 +263,7 @@ export class Agents {
     if (this.#serving[0]?.pool) this.#sendStatus({ agents: this.#serving.length });
   }
 
-  #sendStatus(status: TunnelStatus): void {
+  #sendStatus(status: StatusUpdate): void {
     for (const link of this.listServing(Date.now())) link.sendStatus(status);
   }
 

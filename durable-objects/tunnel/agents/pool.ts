@@ -11,7 +11,7 @@ import type { AgentLink } from "./agent-link.ts";
 export const HEARTBEAT_LATE_MS = HEARTBEAT_INTERVAL_MS + 2_000;
 
 /** The properties of an agent that its choice depends on. */
-export type PoolAgent = Pick<AgentLink, "isGoingAway" | "isHealthy" | "streamCount" | "lastChoice">;
+type PoolAgent = Pick<AgentLink, "isGoingAway" | "isHealthy" | "streamCount" | "lastChoice">;
 
 /**
  * @param tried the agents that could not answer this request: they come last.
@@ -48,7 +48,7 @@ function isBetter(one: Ranked, other: Ranked): boolean {
 }
 
 /** Which agents a new one replaces, or why it may not serve. */
-export type JoinDecision = { replaced: readonly AgentLink[] } | CloseRefusal;
+type JoinDecision = { replaced: readonly AgentLink[] } | CloseRefusal;
 
 /** @param serving those that serve the tunnel; either one, or a pool. */
 export function decideJoin(

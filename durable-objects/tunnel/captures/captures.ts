@@ -4,7 +4,6 @@
  */
 import { CaptureIdGenerator, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
 import type { CapturedVisit } from "../../../access/policy-dry-run.ts";
-import { CAPTURE_LONG_MS } from "../../limits.ts";
 import { isDiskCritical, StorageLimit } from "../../low-disk.ts";
 import type {
   CaptureDetail,
@@ -39,6 +38,8 @@ import { MINUTE_MS } from "../../../shared/time.ts";
  * messages are left out, as they are when too much was written (`WRITTEN_BYTES`).
  */
 export const CAPTURE_MEMORY_MAX_BYTES = 16 * 1024 * 1024;
+/** An exchange that is open for longer is stored while it is open, in a row of its own. */
+const CAPTURE_LONG_MS = 1_000;
 /** A tunnel's storage, everything included. Beyond it the oldest captures are dropped. */
 export const CAPTURES_STORED_MAX_BYTES = 64 * 1024 * 1024;
 /** How much may be written before the limit is checked again. */
@@ -59,7 +60,7 @@ const RETENTION_CHECK_MIN_MS = MINUTE_MS;
 
 const CLEARED_UNTIL_KEY = "captures-cleared-until";
 
-export interface CapturesDeps {
+interface CapturesDeps {
   tunnelId(): string | undefined;
   shard(): number;
   alarm: Alarm;
@@ -124,7 +125,7 @@ export class Captures implements RecordingObserver {
   async list(filter: CaptureFilter): Promise<CaptureSummary[]> {
     const tunnelId = this.#deps.tunnelId();
     if (tunnelId === undefined || this.#isRetired) return [];
-    this.#writeAll();
+    this.flush();
     const summaries: CaptureSummary[] = [];
     const fromMs = Math.max(this.#retainedSinceMs, filter.sinceMs ?? 0);
     for await (const record of this.#records.list(fromMs, filter.after)) {
@@ -139,7 +140,7 @@ export class Captures implements RecordingObserver {
   async breakDown(sinceMs: number, maxRequests: number): Promise<CaptureBreakdown> {
     const counter = new BreakdownCounter();
     if (this.#isRetired) return counter.finish({ isComplete: true });
-    this.#writeAll();
+    this.flush();
     for await (const record of this.#records.list(Math.max(this.#retainedSinceMs, sinceMs))) {
       if (counter.requests >= maxRequests) return counter.finish({ isComplete: false });
       counter.count(this.#withLiveState(record));
@@ -153,7 +154,7 @@ export class Captures implements RecordingObserver {
    */
   async listVisits(limit: number, readsHeaders: boolean): Promise<CapturedVisit[]> {
     if (this.#isRetired) return [];
-    this.#writeAll();
+    this.flush();
     const visits: CapturedVisit[] = [];
     for await (const record of this.#records.list(this.#retainedSinceMs)) {
       if (visits.length >= limit) break;
@@ -174,7 +175,7 @@ export class Captures implements RecordingObserver {
   }
 
   find(id: string, lookup = new CaptureLookup(this.#kv, this.#records.queue)): Capture | undefined {
-    this.#writeAll();
+    this.flush();
     const recording = this.#open.findLongLived(id);
     if (!recording && getCaptureTimeMs(id) < this.#retainedSinceMs) return undefined;
     const stored = lookup.find(id);
@@ -188,7 +189,7 @@ export class Captures implements RecordingObserver {
    * A page that also contains newer captures stays on disk as long as they do.
    */
   async clear(untilMs: number): Promise<void> {
-    this.#writeAll();
+    this.flush();
     this.#clearedUntilMs = Math.max(this.#clearedUntilMs, Math.min(untilMs, Date.now()));
     this.#kv.put<number>(CLEARED_UNTIL_KEY, this.#clearedUntilMs);
     await this.#enforceLimits();
@@ -203,9 +204,10 @@ export class Captures implements RecordingObserver {
     await this.#enforceLimits();
   }
 
-  /** Called before the server stops. */
+  /** Writes every capture, so that whatever is read from the storage is complete. */
   flush(): void {
-    this.#writeAll();
+    this.#promoteUntil(Infinity);
+    this.#write("all");
   }
 
   // ── Called by exchanges and sockets ──
@@ -321,12 +323,6 @@ export class Captures implements RecordingObserver {
       this.memory.bodyBytes >= LARGE_WRITE_BYTES ||
       Date.now() >= this.#writtenAtMs + CAPTURE_WRITE_INTERVAL_MS
     );
-  }
-
-  /** Writes every capture, so that whatever is read from the storage is complete. */
-  #writeAll(): void {
-    this.#promoteUntil(Infinity);
-    this.#write("all");
   }
 
   /** Recordings that began at `untilMs` or earlier are open for long, and are written before they end. */

@@ -26,12 +26,12 @@ export const FEED_UNWATCHED_MS = 30 * MINUTE_MS;
 
 const KEY = "watch";
 
-export interface FeedTarget {
+interface FeedTarget {
   tunnelId: string;
   organization: { deliverCaptures(batch: CaptureBatch): Promise<WatchStatus> };
 }
 
-export interface FeedSource {
+interface FeedSource {
   /** Whether an agent serves the tunnel: then the organization notifies it whenever a watcher connects. */
   readonly hasAgent: boolean;
   /** @returns undefined when the tunnel does not exist. */

@@ -30,7 +30,7 @@ import { redactHeaders, redactTarget } from "./redaction.ts";
 import { countChars, headerPairs, isEventStream } from "../../../shared/raw-headers.ts";
 
 /** The owner's current settings: which parts of an exchange are recorded. */
-export interface CaptureOptions {
+interface CaptureOptions {
   bodies: boolean;
   redact: ReadonlySet<string>;
 }

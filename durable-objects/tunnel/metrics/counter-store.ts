@@ -4,7 +4,7 @@ import type { MonthlyTraffic } from "./spending.ts";
 import type { StoredBucket } from "./traffic.ts";
 import type { UsageTotals } from "./usage.ts";
 
-export interface StoredCounters {
+interface StoredCounters {
   usage?: UsageTotals;
   outcomes?: Counters;
   traffic?: StoredBucket[];

@@ -35,7 +35,7 @@ const TUNNEL_ID_KEY = "tunnel-id";
 /** The fields of a report that are not counted here. */
 export type ReportedState = Pick<TunnelReport, "agentConnected" | "lastSeenAtMs" | "maintenance">;
 
-export interface ReportedTunnel {
+interface ReportedTunnel {
   /** May disconnect an agent whose token has expired. */
   currentState(): ReportedState;
   /** The token of the agent that serves. */

@@ -15,6 +15,7 @@ export type Counters = Record<string, number>;
  * a TCP tunnel, which has no status.
  */
 export const OUTCOMES = ["left", "1xx", "2xx", "3xx", "4xx", "5xx", "tcp"] as const;
+const LEFT = OUTCOMES.indexOf("left");
 const TCP = OUTCOMES.indexOf("tcp");
 
 export class Outcomes {
@@ -37,7 +38,7 @@ export class Outcomes {
     if (refusal === "tunnel_not_found") return;
     this.requests += 1;
     if (refusal === null) this.#countResponse(response.status, latencyMs);
-    else if (refusal === "agent_offline" && request.signal.aborted) this.#byOutcome[0]! += 1;
+    else if (refusal === "agent_offline" && request.signal.aborted) this.#byOutcome[LEFT]! += 1;
     else this.#countRefusal(refusal, response.status);
   }
 

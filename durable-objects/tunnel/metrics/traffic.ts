@@ -6,7 +6,7 @@
 import { TRAFFIC_HOURS_KEEP_MS, TRAFFIC_MINUTES_KEEP_MS } from "../../../protocol/limits.ts";
 import { HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 
-export interface TrafficTotals {
+interface TrafficTotals {
   /** Requests of every outcome. */
   requests: number;
   bytesIn: number;

@@ -27,7 +27,7 @@ import {
   type AccessSettingsInput,
 } from "../../../access/settings.ts";
 import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
-import type { GateName, TunnelStatus } from "../../../protocol/wire/frames.ts";
+import type { GateName, StatusUpdate } from "../../../protocol/wire/frames.ts";
 import type { RateLimit } from "../../../protocol/schemas/access/policies.ts";
 import { removeFromHead, rewriteHead, type RequestHead } from "./heads.ts";
 
@@ -58,7 +58,7 @@ interface StoredSettings {
   publishedAtMs?: number;
 }
 
-export type AccessStatus = Required<Pick<TunnelStatus, "gates" | "maintenance">>;
+export type AccessStatus = Required<Pick<StatusUpdate, "gates" | "maintenance">>;
 
 export interface Maintenance {
   version: number;

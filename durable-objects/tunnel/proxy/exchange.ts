@@ -42,7 +42,7 @@ import { concatBytes } from "../../../shared/bytes.ts";
 export type ExchangeOutcome = Response | ErrorCode | "too_large" | "lost" | "refused";
 
 /** The parts of a request that are needed to forward it. */
-export type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | "signal"> & {
+type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | "signal"> & {
   /** From the platform. */
   cf?: unknown;
 };

@@ -2,11 +2,11 @@
  * Limits traffic to a rate. Bytes above the rate wait, and their sender gets credit only after they have passed,
  * so that the sender waits too.
  */
+import { toBytesPerSecond } from "../../../shared/bounds/bandwidth.ts";
+import { SECOND_MS } from "../../../shared/time.ts";
 
 /** How far ahead of its token's rate a tunnel may run, so that infrequent traffic never waits. */
 export const PACE_BURST_MS = 200;
-
-const BYTES_PER_MEGABIT = 125_000;
 
 export class Pacer {
   #bytesPerMs = 0;
@@ -14,12 +14,13 @@ export class Pacer {
   #nextAtMs = 0;
   #reservedAtMs = 0;
 
-  constructor(megabitsPerSecond: number) {
-    this.setRate(megabitsPerSecond);
+  /** @param mbps megabits (10^6 bits) a second. */
+  constructor(mbps: number) {
+    this.setRate(mbps);
   }
 
-  setRate(megabitsPerSecond: number): void {
-    this.#bytesPerMs = (megabitsPerSecond * BYTES_PER_MEGABIT) / 1000;
+  setRate(mbps: number): void {
+    this.#bytesPerMs = toBytesPerSecond(mbps) / SECOND_MS;
   }
 
   /** Reserves the next free time for bytes. @returns in how many milliseconds they may pass. */

@@ -10,7 +10,7 @@ import type { PacedQueue } from "./pacer.ts";
 /** How the visitor notices a truncated body. `cut`: it is aborted, and the edge has the connection cut. */
 type TruncationSignal = "abort" | "cut" | "end";
 
-export interface ResponseBodyDeps {
+interface ResponseBodyDeps {
   queue: PacedQueue;
   buffered: BufferedBytes;
   truncationSignal: TruncationSignal;

@@ -20,7 +20,9 @@ export const STALL_MIN_MS = 3 * MINUTE_MS;
 /** The platform reports only whole messages as read, so a long queue is given the time that a reader at this rate needs. */
 const STALL_BYTES_PER_MS = 64;
 
-export interface SendQueueEvents {
+interface SendQueueOptions {
+  /** Whether what the peer has read is acknowledged. */
+  isAcknowledged: boolean;
   /** The queue is short. */
   onShort(): void;
   /** The peer reads nothing, or next to nothing. */
@@ -29,7 +31,7 @@ export interface SendQueueEvents {
 
 export class SendQueue {
   readonly #socket: { readonly bufferedAmount?: number };
-  readonly #events: SendQueueEvents;
+  readonly #options: SendQueueOptions;
   #isAcknowledged: boolean;
   /** Whether no further acknowledgement will come. */
   #isLast = false;
@@ -43,11 +45,10 @@ export class SendQueue {
   #lastLength = 0;
   #progressAtMs = 0;
 
-  /** @param isAcknowledged whether what the peer has read is acknowledged. */
-  constructor(socket: WebSocket, isAcknowledged: boolean, events: SendQueueEvents) {
+  constructor(socket: Pick<WebSocket, "bufferedAmount">, options: SendQueueOptions) {
     this.#socket = socket;
-    this.#events = events;
-    this.#isAcknowledged = isAcknowledged;
+    this.#options = options;
+    this.#isAcknowledged = options.isAcknowledged;
   }
 
   /** The payload in the queue. 0 where it is not known. */
@@ -77,7 +78,7 @@ export class SendQueue {
     this.#messages = Math.max(0, this.#messages - messages);
     if (this.#timer === undefined || !this.#isShort) return;
     this.stop();
-    this.#events.onShort();
+    this.#options.onShort();
   }
 
   /** From now on the length is what the platform reports. That says nothing about empty messages: all of them count. */
@@ -112,7 +113,7 @@ export class SendQueue {
 
   #recordShort(): void {
     if (!this.#isAcknowledged && !this.#isLast) this.#messages = 0;
-    this.#events.onShort();
+    this.#options.onShort();
   }
 
   #schedule(): void {
@@ -128,7 +129,7 @@ export class SendQueue {
     if (hasProgress) this.#progressAtMs = nowMs;
     this.#lastLength = length;
     if (nowMs - this.#progressAtMs > STALL_MIN_MS + this.bytes / STALL_BYTES_PER_MS)
-      return this.#events.onStalled();
+      return this.#options.onStalled();
     const factor = hasProgress ? 0.5 : 2;
     this.#checkAfterMs = Math.min(
       CHECK_MAX_MS,

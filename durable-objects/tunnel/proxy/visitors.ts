@@ -69,7 +69,7 @@ interface PendingRequest extends ForwardableVisit {
   rules: object;
 }
 
-export interface VisitorsDeps {
+interface VisitorsDeps {
   agents: Agents;
   lastAgent: LastAgent;
   lifetime: Lifetime;

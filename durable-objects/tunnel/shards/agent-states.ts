@@ -3,7 +3,7 @@ import type { AgentState } from "../../rpc.ts";
 import type { Agents } from "../agents/agents.ts";
 import type { Shards } from "./shards.ts";
 
-export interface AgentStateSource {
+interface AgentStateSource {
   listAgents(): Promise<AgentState[]>;
 }
 

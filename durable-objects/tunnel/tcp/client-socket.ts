@@ -18,7 +18,7 @@ export class ClientSocket {
   }
 
   send(write: (writer: FrameWriter) => void): void {
-    this.#sender.send(write);
+    this.#sender.send(write, "light");
   }
 
   /** Ends the stream early, and the connection with it. */

@@ -69,7 +69,7 @@ export class ClientStream implements Stream {
         onBlocked: (resume) => this.#awaitWindow(resume),
         send: (bytes, isLast) => this.#sendToAgent(bytes, isLast),
       },
-      hasClientEnded,
+      { hasEnded: hasClientEnded },
     );
     this.#toClient = new PacedBytes(
       link.pace.toVisitors,
@@ -79,7 +79,7 @@ export class ClientStream implements Stream {
         onBlocked: () => undefined,
         send: (bytes, isLast) => this.#sendToClient(bytes, isLast),
       },
-      hasAgentEnded,
+      { hasEnded: hasAgentEnded },
     );
     if (!saved) {
       this.#save();

@@ -34,6 +34,7 @@ import { isAllowedAddress } from "../../../access/ip-allowlist.ts";
 import { toRefusalResponse } from "../../../access/refusal.ts";
 import { CLIENT_HEADER, ClientAdmission } from "../admission.ts";
 import { readAttachment, type ClientAttachment, type SavedStream } from "../socket-attachments.ts";
+import type { AgentLink } from "../agents/agent-link.ts";
 import type { Agents } from "../agents/agents.ts";
 import { parseHello } from "../agents/handshake.ts";
 import type { Alarm } from "../alarm.ts";
@@ -41,7 +42,7 @@ import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
 import type { AccessPolicy } from "../proxy/access-policy.ts";
 import type { Visitors } from "../proxy/visitors.ts";
 import { ClientSocket } from "./client-socket.ts";
-import { ClientStream, type SharedWindow } from "./client-stream.ts";
+import { ClientStream, type ClientStreamDeps, type SharedWindow } from "./client-stream.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** Clients of one tunnel that are connected at the same time. */
@@ -55,7 +56,7 @@ const CONNECT_CHECK_INTERVAL_MS = MINUTE_MS;
 
 const CLIENT_TAG = "client";
 
-export interface ClientsDeps {
+interface ClientsDeps {
   agents: Agents;
   alarm: Alarm;
   access: Pick<AccessPolicy, "allowedCidrs">;
@@ -221,9 +222,9 @@ export class Clients {
   #streamDeps(
     socket: WebSocket,
     { window }: ClientAttachment,
-    link: ConstructorParameters<typeof ClientStream>[0]["link"],
+    link: AgentLink,
     output: ClientSocket,
-  ) {
+  ): ClientStreamDeps {
     const save = (stream: SavedStream | null) => {
       socket.serializeAttachment({ ...readClientAttachment(socket), stream });
     };

@@ -7,7 +7,7 @@ import type { Pacer } from "../proxy/pacer.ts";
 
 const PIECE_MIN_BYTES = 4096;
 
-export interface Outlet {
+interface Outlet {
   /** How many bytes may be sent now. */
   available(): number;
   /** Called when bytes wait and none may be sent: call `resume` when that changes. */
@@ -27,15 +27,16 @@ export class PacedBytes {
   readonly #outlet: Outlet;
   #pieces: Piece[] = [];
   #length = 0;
-  #hasEnded = false;
-  #isEndSent = false;
+  #hasEnded: boolean;
+  #isEndSent: boolean;
   /** How many of the waiting bytes the pacer has passed. */
   #passedBytes = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isBlocked = false;
   #isCleared = false;
 
-  constructor(pacer: Pacer, outlet: Outlet, hasEnded = false) {
+  /** @param hasEnded whether the direction had ended before a hibernation: then nothing more is sent. */
+  constructor(pacer: Pacer, outlet: Outlet, { hasEnded }: { hasEnded: boolean }) {
     this.#pacer = pacer;
     this.#outlet = outlet;
     this.#hasEnded = hasEnded;
@@ -52,16 +53,17 @@ export class PacedBytes {
     if (this.#isCleared) return;
     this.#hasEnded ||= isLast;
     this.#length += bytes.byteLength;
-    if (this.#pieces.length > 0) this.#append(bytes);
-    else {
-      this.#pieces = [{ bytes, start: 0, end: bytes.byteLength }];
+    if (this.#pieces.length > 0) {
+      this.#append(bytes);
       this.#pump();
-      const [rest] = this.#pieces;
-      this.#pieces = [];
-      if (rest) this.#append(rest.bytes.subarray(rest.start, rest.end));
       return;
     }
+    // Sent from the message itself, as far as possible.
+    this.#pieces = [{ bytes, start: 0, end: bytes.byteLength }];
     this.#pump();
+    const [rest] = this.#pieces;
+    this.#pieces = [];
+    if (rest) this.#append(rest.bytes.subarray(rest.start, rest.end));
   }
 
   /** Drops all waiting bytes. */

@@ -5,7 +5,7 @@
 import type { AssociationUsage } from "../../../protocol/relay/link.ts";
 import { dropOldest } from "../../../shared/bounds/bounded-map.ts";
 
-export type RelayedTotals = Pick<AssociationUsage, "connections" | "bytesIn" | "bytesOut">;
+type RelayedTotals = Pick<AssociationUsage, "connections" | "bytesIn" | "bytesOut">;
 
 const KEY = "relayed-usage";
 /** Only one association of a tunnel is alive; ended ones may still send their last report. */

@@ -40,7 +40,7 @@ export async function createResources(api: TestApi, of: Person): Promise<Resourc
   });
   const values = {
     "/tunnels/": { "{id}": tunnel.id },
-    "/inspector/": { "{id}": new CaptureIdGenerator(tunnel.id).next(Date.now()) },
+    "/inspector/": { "{id}": new CaptureIdGenerator(tunnel.id, 0).next(Date.now()) },
     "/connections/": { "{agent_id}": connection!.agent_id },
     "/domains/": { "{id}": domain.id },
     "/reserved-subdomains/": { "{id}": subdomain.id },

@@ -337,7 +337,7 @@ describe("captured requests", () => {
   });
 
   test("that do not exist are not found", async () => {
-    for (const id of [new CaptureIdGenerator(shop.id).next(Date.now()), crypto.randomUUID()]) {
+    for (const id of [new CaptureIdGenerator(shop.id, 0).next(Date.now()), crypto.randomUUID()]) {
       for (const [method, path] of listCalls(id, crypto.randomUUID())) {
         expect([path, (await owner.send(method, path)).status]).toEqual([path, 404]);
       }

@@ -140,7 +140,7 @@ describe("reading and renaming", () => {
     const { body: tunnel } = await person.post<Tunnel>("/tunnels", { localPort: 1 });
     const network = await createNetwork(person, { name: "office" });
     const receiver = await createReceiver(person, "code_host", "deployments");
-    const capture = new CaptureIdGenerator(tunnel.id).next(Date.now());
+    const capture = new CaptureIdGenerator(tunnel.id, 0).next(Date.now());
     const find = async (by: Person, id: string) =>
       (await by.get<Organization[]>(`/orgs?resource_id=${id}`)).body.map((each) => each.id);
     for (const id of [tunnel.id, capture.toUpperCase(), network.id, receiver.id]) {

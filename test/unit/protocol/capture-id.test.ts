@@ -13,7 +13,7 @@ const TUNNEL = "3f0e5a52-6c0a-4f39-9d5e-0123456789ab";
 const NOW = Date.UTC(2026, 10, 21, 12);
 
 function idsAt(...times: number[]): string[] {
-  const ids = new CaptureIdGenerator(TUNNEL);
+  const ids = new CaptureIdGenerator(TUNNEL, 0);
   return times.map((at) => ids.next(at));
 }
 

@@ -75,6 +75,7 @@ beforeEach(async () => {
     metrics: new Metrics(),
     log,
     maxAssociations: 4,
+    onEnd: () => undefined,
   });
 });
 afterEach(() => associations.closeAll());

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import {
   getAddressTrust,
   getClientAddress,
-  type AddressSettings,
+  type ClientAddressSettings,
 } from "../../../shared/client-address.ts";
 
 const SELF_HOSTED = { onCloudflare: false, trustProxy: false };
@@ -59,7 +59,8 @@ describe("a visitor's address", () => {
 
   test("is the platform's header on Cloudflare and under wrangler dev only", () => {
     const visit = request("10.0.0.1:1", { "cf-connecting-ip": "192.0.2.1" });
-    const read = (settings: AddressSettings) => getClientAddress(visit, getAddressTrust(settings));
+    const read = (settings: ClientAddressSettings) =>
+      getClientAddress(visit, getAddressTrust(settings));
     expect(read({ HOSTED: "true" })).toBe("192.0.2.1");
     expect(read({ WRANGLER_DEV: "true" })).toBe("192.0.2.1");
     expect(read({})).toBe("10.0.0.1");

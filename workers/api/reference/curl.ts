@@ -1,11 +1,5 @@
 /** An operation as a curl command. */
-import type { OpenApiDocument, Operation } from "./openapi.ts";
-
-interface Entry {
-  method: string;
-  path: string;
-  operation: Operation;
-}
+import type { OpenApiDocument, PlacedOperation } from "./openapi.ts";
 
 /** Shell variables of the reader, by credential. */
 const CREDENTIALS: Record<string, string> = {
@@ -19,7 +13,7 @@ const CREDENTIALS: Record<string, string> = {
 
 export function formatCurlLine(
   document: OpenApiDocument,
-  { method, path, operation }: Entry,
+  { method, path, operation }: PlacedOperation,
 ): string {
   const { parameters = [], requestBody, security } = operation;
   let address = path;

@@ -1,5 +1,5 @@
 /** Builds an example for each schema, so that every operation of the document has one. */
-import { resolveReference, type OpenApiDocument, type Schema } from "./openapi.ts";
+import { COMPONENT, resolveReference, type OpenApiDocument, type Schema } from "./openapi.ts";
 import { findField, type Direction } from "./schemas.ts";
 
 const EXAMPLES_BY_FORMAT: Record<string, unknown> = {
@@ -7,8 +7,6 @@ const EXAMPLES_BY_FORMAT: Record<string, unknown> = {
   email: "ada@example.com",
   uri: "https://underpass.example",
 };
-
-const COMPONENT = "#/components/schemas/";
 
 /** Where a value is: it decides which example fits. */
 interface Place {

@@ -82,6 +82,13 @@ export interface Operation {
   responses: Record<string, DocumentedResponse | Reference>;
 }
 
+/** An operation with its place in the document. */
+export interface PlacedOperation {
+  method: string;
+  path: string;
+  operation: Operation;
+}
+
 export interface OpenApiDocument {
   openapi: "3.1.0";
   info: { title: string; version: string; description: string; license: object };
@@ -95,6 +102,9 @@ export interface OpenApiDocument {
     securitySchemes: Record<string, object>;
   };
 }
+
+/** References to a schema begin with this; its name follows. */
+export const COMPONENT = "#/components/schemas/";
 
 /** @returns the part of the document that a reference within it names. */
 export function resolveReference(document: OpenApiDocument, reference: string): unknown {

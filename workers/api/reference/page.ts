@@ -13,6 +13,7 @@ import {
   type OpenApiDocument,
   type Operation,
   type Parameter,
+  type PlacedOperation,
   type Schema,
 } from "./openapi.ts";
 import { formatType, listRules } from "./schema-text.ts";
@@ -21,13 +22,6 @@ interface Page {
   html: string;
   /** Its content security policy. */
   policy: string;
-}
-
-/** An operation with its place in the document. */
-interface Entry {
-  method: string;
-  path: string;
-  operation: Operation;
 }
 
 export async function renderReference(document: OpenApiDocument): Promise<Page> {
@@ -62,7 +56,7 @@ function renderTable(head: string[], rows: string[][]): string {
   return `<div class="scroll"><table><thead>${cells(head, "th")}</thead><tbody>${body}</tbody></table></div>`;
 }
 
-function listEntries({ paths }: OpenApiDocument, tag: string): Entry[] {
+function listEntries({ paths }: OpenApiDocument, tag: string): PlacedOperation[] {
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).flatMap(([method, operation]) =>
       operation.tags.includes(tag) ? [{ method, path, operation }] : [],
@@ -115,7 +109,7 @@ function renderCredentials({ components }: OpenApiDocument): string {
   return `<section id="credentials"><h2>Credentials</h2>${renderTable(["Name", "Meaning"], rows)}</section>`;
 }
 
-function renderOperation(document: OpenApiDocument, entry: Entry): string {
+function renderOperation(document: OpenApiDocument, entry: PlacedOperation): string {
   const { method, path, operation } = entry;
   const { operationId, summary, description, parameters = [], requestBody } = operation;
   const parts = [

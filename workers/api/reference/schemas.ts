@@ -2,10 +2,9 @@
 import { z, type ZodType } from "zod";
 import * as components from "./components.ts";
 import { FIELDS } from "./fields.ts";
-import type { Schema } from "./openapi.ts";
+import { COMPONENT, type Schema } from "./openapi.ts";
 
 const LOCAL = "#/$defs/";
-const COMPONENT = "#/components/schemas/";
 /** A schema that only requests have, because defaults make its fields optional there. */
 const INPUT_SUFFIX = "Input";
 

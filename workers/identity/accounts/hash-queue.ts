@@ -24,7 +24,7 @@ export interface HashClaim {
   account: string;
 }
 
-export interface HashQueueDeps {
+interface HashQueueDeps {
   now: () => number;
   wait: (ms: number) => Promise<void>;
 }

@@ -39,26 +39,26 @@ export function parseTotpSecret(text: string): string | null {
   return length >= TOTP_SECRET_MIN_BYTES && length <= TOTP_SECRET_MAX_BYTES ? secret.base32 : null;
 }
 
-export function generateTotpCode(secret: string, step: number, digits = TOTP_DIGITS): string {
+export function generateTotpCode(secret: string, step: number): string {
   return HOTP.generate({
     secret: Secret.fromBase32(secret),
     algorithm: ALGORITHM,
-    digits,
+    digits: TOTP_DIGITS,
     counter: step,
     hmac: (_algorithm, key, message) => hmac(sha1, key, message),
   });
 }
 
-export function getTotpStep(now: number): number {
-  return Math.floor(now / 1000 / TOTP_STEP_SECONDS);
+export function getTotpStep(nowMs: number): number {
+  return Math.floor(nowMs / 1000 / TOTP_STEP_SECONDS);
 }
 
 /**
  * The time step that the code belongs to, or null when it belongs to none that is accepted now. All steps are compared,
  * so that the duration does not reveal which one matched.
  */
-export function findTotpStep(secret: string, code: string, now: number): number | null {
-  const current = getTotpStep(now);
+export function findTotpStep(secret: string, code: string, nowMs: number): number | null {
+  const current = getTotpStep(nowMs);
   let found: number | null = null;
   for (let step = current - TOTP_DRIFT_STEPS; step <= current + TOTP_DRIFT_STEPS; step++) {
     if (equalInConstantTime(generateTotpCode(secret, step), code)) found = step;

@@ -27,7 +27,7 @@ const AccountAttempt = SignInAttempt.extend({
   /** A hash of the sessions that the browser had. Earlier versions stored none: none matches. */
   sessions: z.string().default(""),
 });
-export type AccountAttempt = z.infer<typeof AccountAttempt>;
+type AccountAttempt = z.infer<typeof AccountAttempt>;
 
 /** The sign-in of a visitor of this tunnel, who needs no account. */
 const VisitorAttempt = SignInAttempt.extend({
@@ -48,7 +48,7 @@ interface AttemptKind<Stored extends SignInAttempt> {
 export function createAttempt(
   provider: ProviderName,
   returnTo: string,
-  now: number,
+  nowMs: number,
 ): SignInAttempt {
   return {
     provider,
@@ -56,7 +56,7 @@ export function createAttempt(
     nonce: randomSecret(),
     verifier: randomSecret(),
     returnTo,
-    expiresAt: now + PROVIDER_SIGN_IN_MAX_MS,
+    expiresAt: nowMs + PROVIDER_SIGN_IN_MAX_MS,
   };
 }
 
@@ -80,11 +80,11 @@ export async function decryptAttempt<Stored extends SignInAttempt>(
   config: Config,
   { purpose, schema }: AttemptKind<Stored>,
   { encrypted, provider, state }: ReturnedAttempt,
-  now: number,
+  nowMs: number,
 ): Promise<Stored | null> {
   const text = await decrypt(config, purpose, encrypted).catch(() => null);
   if (text === null) return null;
   const attempt = schema.parse(JSON.parse(text));
   const isExpected = attempt.provider === provider && equalInConstantTime(attempt.state, state);
-  return isExpected && now < attempt.expiresAt ? attempt : null;
+  return isExpected && nowMs < attempt.expiresAt ? attempt : null;
 }

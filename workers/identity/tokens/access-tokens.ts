@@ -18,7 +18,7 @@ const VERIFIED_TOKENS_MAX = 1_000;
 const ALGORITHM = "ES256";
 
 const Claims = z.object({ sub: z.uuid(), sid: z.uuid(), org: z.uuid() });
-export type Claims = z.output<typeof Claims>;
+type Claims = z.output<typeof Claims>;
 /** An integer: `1e400` is a number as well, and a token with it would never expire. */
 const Payload = Claims.extend({ exp: z.int() });
 

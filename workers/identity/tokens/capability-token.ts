@@ -23,9 +23,7 @@ export interface TokenPayload {
   expiresAtSeconds: number;
 }
 
-export type TokenVerdict =
-  | { ok: TokenPayload }
-  | { error: "malformed" | "bad_signature" | "expired" };
+type TokenVerdict = { ok: TokenPayload } | { error: "malformed" | "bad_signature" | "expired" };
 
 /** Domain separation: a signature of ours on other data is not valid for a token. */
 const SIGNED_PREFIX = toUtf8("underpass capability token v1\0");

@@ -14,7 +14,7 @@ const CLI_TOKEN_BANDWIDTH_MBPS = 10_000;
 const NONCE_BYTES = 16;
 
 /** The permissions and the lifetime of a new agent token. */
-export interface TokenScope {
+interface TokenScope {
   name: string;
   ttlHours: number;
   allowedSubdomains: string[];

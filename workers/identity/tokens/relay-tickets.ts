@@ -15,10 +15,10 @@ import type { Config } from "../../config/config.ts";
 import { getAccessTokenKeys } from "../keys.ts";
 
 type TimeClaims = "exp" | "generation";
-export type TicketClaims = Omit<NetworkTicket, TimeClaims> | Omit<TunnelTicket, TimeClaims>;
+type TicketClaims = Omit<NetworkTicket, TimeClaims> | Omit<TunnelTicket, TimeClaims>;
 
 /** Where agents and visitors reach a relay. */
-export interface RelayAddress {
+interface RelayAddress {
   id: string;
   url: string;
   host: string;

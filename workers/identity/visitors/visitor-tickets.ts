@@ -33,12 +33,12 @@ type VisitorTicket = z.output<typeof VisitorTicket>;
 export function encryptVisitorTicket(
   config: Config,
   visit: Pick<VisitorTicket, "tunnelId" | "host" | "browser" | "email" | "target">,
-  now: number,
+  nowMs: number,
 ): Promise<string> {
   const ticket: VisitorTicket = {
     ...visit,
     id: randomSecret(),
-    endsAtMs: now + VISITOR_TICKET_MAX_MS,
+    endsAtMs: nowMs + VISITOR_TICKET_MAX_MS,
   };
   return encrypt(config, PURPOSE, JSON.stringify(ticket));
 }
@@ -48,13 +48,13 @@ export async function decryptVisitorTicket(
   config: Config,
   encrypted: string,
   place: Pick<VisitorTicket, "tunnelId" | "host">,
-  now: number,
+  nowMs: number,
 ): Promise<VisitorTicket | null> {
   const text = await decrypt(config, PURPOSE, encrypted).catch(() => null);
   if (text === null) return null;
   const ticket = VisitorTicket.parse(JSON.parse(text));
   const isHere = ticket.tunnelId === place.tunnelId && ticket.host === place.host;
-  return isHere && now < ticket.endsAtMs ? ticket : null;
+  return isHere && nowMs < ticket.endsAtMs ? ticket : null;
 }
 
 /** @returns null for a ticket that is invalid, expired or used, or that is for another tunnel, host or browser. */

@@ -4,7 +4,7 @@ import { VISITOR_TOKEN_TYPE } from "../../../access/authenticators/tokens.ts";
 import type { Config } from "../../config/config.ts";
 import { getAccessTokenKeys } from "../keys.ts";
 
-export interface VisitorTokenClaims {
+interface VisitorTokenClaims {
   subject: string;
   tunnelId: string;
   /** The tunnel's host below the service's own domain. */

@@ -13,7 +13,7 @@ export function getProofRecordName(domain: string): string {
 }
 
 /** `no_record`: there is no TXT record at all. `unavailable`: the result is inconclusive. */
-export type ProofResult = "proven" | "no_record" | "wrong_value" | "unavailable";
+type ProofResult = "proven" | "no_record" | "wrong_value" | "unavailable";
 
 export async function checkProof(
   env: Env,

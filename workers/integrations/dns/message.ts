@@ -27,7 +27,7 @@ export function encodeTxtQuery(name: string): Uint8Array<ArrayBuffer> {
 }
 
 /** `texts`: one for each record, with its strings joined. */
-export type TxtResponse = { texts: string[] } | { failure: string };
+type TxtResponse = { texts: string[] } | { failure: string };
 
 export function parseTxtResponse(message: Uint8Array, name: string): TxtResponse {
   try {

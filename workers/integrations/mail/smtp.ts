@@ -2,7 +2,7 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
-import { isPermanentRefusal } from "../../../protocol/mail-refusals.ts";
+import { isRecipientRefused } from "../../../protocol/mail-refusals.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import type { SmtpServer } from "../../config/smtp-server.ts";
 import type { Mail } from "./compose-mail.ts";
@@ -106,9 +106,4 @@ function toPromise(start: (done: Done) => void): Promise<void> {
 /** A log must not name the recipient, whose address may be in the mail server's answer. */
 export function createDeliveryError(recipient: string, reason: string): Error {
   return new Error(reason.replaceAll(recipient, "the recipient").trim());
-}
-
-function isRecipientRefused(error: unknown): boolean {
-  const { command, response } = error as { command?: unknown; response?: unknown };
-  return command === "RCPT TO" && typeof response === "string" && isPermanentRefusal(response);
 }

@@ -26,7 +26,7 @@ export async function insertDeviceAuthorization(
   return rows.length > 0;
 }
 
-export interface PendingAuthorization {
+interface PendingAuthorization {
   label: string;
   userCode: string;
   /** The machine's address; null when it is unknown. */

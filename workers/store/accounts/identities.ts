@@ -10,7 +10,7 @@ import {
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { emailCodes, identities, users } from "../tables/accounts.ts";
 
-export interface Identity {
+interface Identity {
   provider: ProviderName;
   issuer: string;
   subject: string;

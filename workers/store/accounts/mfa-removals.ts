@@ -67,7 +67,7 @@ export function requestRemoval(
   });
 }
 
-export type RemovalOutcome = "removed" | "invalid_token" | { usableAt: Date };
+type RemovalOutcome = "removed" | "invalid_token" | { usableAt: Date };
 
 /** Removes the second factor and its recovery codes, and ends all sessions: the person who set it up may have one. */
 export function completeRemoval(

@@ -126,7 +126,7 @@ export function listSessions(db: Database, userId: string): Promise<SessionRow[]
   return list(db, { userId });
 }
 
-export interface NewSession {
+interface NewSession {
   id: string;
   userId: string;
   refreshHash: string;
@@ -241,7 +241,7 @@ function rebaseEnd(end: Date, start: Date): Date {
   return new Date(start.getTime() + (end.getTime() - Date.now()));
 }
 
-export interface SessionRefresh {
+interface SessionRefresh {
   /** The hash of the current refresh secret. The second of two concurrent renewals gets the first one's. */
   refreshHash: string;
   userId: string;

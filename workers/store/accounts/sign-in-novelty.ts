@@ -6,7 +6,7 @@ import type { Transaction } from "../transaction.ts";
 /** How many of the user's newest events are searched for earlier sign-ins. */
 const SEARCHED_EVENTS_MAX = 5_000;
 
-export interface SignInNovelty {
+interface SignInNovelty {
   newDevice?: true;
   newAddress?: true;
 }

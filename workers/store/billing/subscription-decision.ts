@@ -21,7 +21,7 @@ export type BillingProblem = "paid_twice" | "paid_for_deleted";
 type Overdue = Pick<KnownSubscription, "overdueSince" | "overduePeriodEnd">;
 export type SubscriptionValues = Omit<SubscriptionRow, "id" | "orgId" | "source" | "createdAt">;
 
-export type Decision =
+type Decision =
   | { kind: "inconclusive" | "unknown_price" }
   /** Only what it says about an overdue payment counts. */
   | { kind: "older"; overdue: Overdue | null }

@@ -26,7 +26,7 @@ import { DAY_MS } from "../../../shared/time.ts";
 /** The provider repeats an event for days; its id is kept for longer, so that it is applied once. */
 const BILLING_EVENT_KEEP_MS = 90 * DAY_MS;
 
-export type Source = SubscriptionRow["source"];
+type Source = SubscriptionRow["source"];
 
 /** `inconclusive`: nothing was changed, and the subscription has to be fetched from the provider. */
 export type EventOutcome =
@@ -80,7 +80,7 @@ export async function ensureCustomer(
   return stored?.customerId ?? created;
 }
 
-export interface EventContext {
+interface EventContext {
   source: Source;
   rules: PlanRules;
   /** The member who caused it; left out for events of the provider. */

@@ -18,7 +18,7 @@ export type DomainRefusal =
   | "domain_not_bound";
 
 /** The tunnel that a domain leads to. */
-export interface DomainTunnel {
+interface DomainTunnel {
   name: string;
   projectSlug: string;
 }

@@ -37,7 +37,7 @@ export async function findRoutes(db: Database, hosts: string[]): Promise<Map<str
   );
 }
 
-export interface HostnameClaim {
+interface HostnameClaim {
   host: string;
   tunnelId: string;
   /** The organization of the tunnel: a name that another organization has reserved is not free. */

@@ -71,7 +71,7 @@ export function listTunnelsOfCapture(
   return byKey(db, { orgId: org, key: getTunnelSuffixOfCapture(captureId) });
 }
 
-export type ClearResult = "cleared" | "not_found";
+type ClearResult = "cleared" | "not_found";
 
 /** Deletes the requests that a tunnel has captured so far. */
 export async function clearCaptures(

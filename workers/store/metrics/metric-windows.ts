@@ -34,7 +34,7 @@ export function getSpan(window: MetricWindow, nowMs: number): Span {
   return { fromMs: untilMs - buckets * bucketMs, untilMs, bucketMs, grain };
 }
 
-export interface Point {
+interface Point {
   timestamp: string;
   value: number;
 }

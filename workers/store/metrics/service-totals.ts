@@ -20,7 +20,7 @@ const ServiceTotals = z.object({
   oldestMailSeconds: count,
   oldestOtherSeconds: count,
 });
-export type ServiceTotals = z.output<typeof ServiceTotals>;
+type ServiceTotals = z.output<typeof ServiceTotals>;
 
 export async function findServiceTotals({ query }: Database): Promise<ServiceTotals> {
   const isMail = sql`${outbox.kind} = 'mail' and ${outbox.parkedAt} is null`;

@@ -7,7 +7,7 @@ import { tokenUsage } from "../tables/metrics.ts";
 import type { Queries, Reader } from "../transaction.ts";
 
 /** `bytes` counts both directions. */
-export interface Usage {
+interface Usage {
   bytes: number;
   requests: number;
 }

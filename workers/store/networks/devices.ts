@@ -49,7 +49,7 @@ export async function findDevice(
   return row ?? null;
 }
 
-export type Enrollment =
+type Enrollment =
   | { device: DeviceRow; network: NetworkRow }
   | "not_found"
   | "network_full"

@@ -19,7 +19,7 @@ const RELAY_PORT_COOL_DOWN_MS = DAY_MS;
 /** Below this fraction of free ports, a warning for the operator is logged. */
 const LOW_PORTS_FRACTION = 0.1;
 
-export interface PortRequest {
+interface PortRequest {
   protocol: "udp" | "tcp";
   orgId: string;
   /** The network or tunnel. The caller has locked its row, so that requests for one owner wait for each other. */

@@ -13,7 +13,7 @@ import {
 } from "./relay-ports.ts";
 import { findRelayHost } from "./relays.ts";
 
-export interface NewServer {
+interface NewServer {
   publicKey: string;
   listenPort: number;
   /** `host:port` of a server that is reached without the relay. */
@@ -24,7 +24,7 @@ export interface NewServer {
 
 /** Networks never want a specific port. */
 export type ServerPortRefusal = Exclude<PortRefusal, "port_taken" | PortOutsideRanges>;
-export type ServerRefusal = "not_found" | "key_of_device" | ServerPortRefusal;
+type ServerRefusal = "not_found" | "key_of_device" | ServerPortRefusal;
 
 /** Registers or replaces the network's server. The network keeps its port. */
 export function registerServer(

@@ -25,7 +25,7 @@ export type AuditEventRow = Pick<
   "id" | "createdAt" | "orgId" | "action" | "resourceType" | "resourceId" | "ip" | "metadata"
 > & { userEmail: string | null };
 
-export interface AuditEventFilter {
+interface AuditEventFilter {
   since?: Date | undefined;
   /** Only events before it. */
   until?: Date | undefined;

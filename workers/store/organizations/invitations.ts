@@ -42,7 +42,7 @@ export function listInvitations(db: Database, orgId: string, page: Page): Promis
   return list(db, orgId, page);
 }
 
-export interface NewInvitation {
+interface NewInvitation {
   email: string;
   role: Role;
   tokenHash: string;

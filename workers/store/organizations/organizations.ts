@@ -85,7 +85,7 @@ export async function insertInitialOrganization(
   return org.id;
 }
 
-export interface NewOrganization {
+interface NewOrganization {
   name: string;
   /** undefined: derived from the name. */
   slug?: string | undefined;

@@ -147,7 +147,7 @@ async function hasTokensOfOthers(
 /** A user who is signed in, or a machine with a master key. */
 export type Minter = { member: MemberActor } | { masterKey: MasterKey; ip: string };
 
-export type MintRefusal = "not_found" | "master_revoked";
+type MintRefusal = "not_found" | "master_revoked";
 
 /** Mints a token that is restricted to the project. */
 export function mintProjectToken(

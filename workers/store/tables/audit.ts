@@ -30,3 +30,5 @@ export const auditEvents = pgTable(
     index("audit_events_user_id_idx").on(table.userId, table.createdAt),
   ],
 );
+
+export type AuditEvent = typeof auditEvents.$inferInsert;

@@ -4,7 +4,7 @@ import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import { isUndeletedTunnel } from "./undeleted-tunnels.ts";
 
-export type ConnectionEnd = "ended" | "not_found";
+type ConnectionEnd = "ended" | "not_found";
 
 /** @returns "not_found" when there is no such tunnel; an unknown agent is not an error. */
 export async function endConnection(

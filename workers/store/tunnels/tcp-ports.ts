@@ -15,7 +15,7 @@ import { relayPorts } from "../tables/networks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 
-export interface WantedPort {
+interface WantedPort {
   relayId?: string | undefined;
   port?: number | undefined;
   /** The relay can't listen on it. */

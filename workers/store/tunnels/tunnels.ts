@@ -92,7 +92,7 @@ export async function findProtocol(
 }
 
 /** A request for a tunnel, with the name and the project that the API has chosen where it names none. */
-export type TunnelRequest = Omit<CreateTunnel, "subdomain" | "projectSlug"> & {
+type TunnelRequest = Omit<CreateTunnel, "subdomain" | "projectSlug"> & {
   name: string;
   /** The name with the project's suffix. */
   label: string;
@@ -130,7 +130,7 @@ export function createTunnel(
   });
 }
 
-export type NewTunnel = Omit<PgInsertValue<typeof tunnels>, "orgId" | "subdomain"> & {
+type NewTunnel = Omit<PgInsertValue<typeof tunnels>, "orgId" | "subdomain"> & {
   /** The time from which its lifetime is counted. */
   createdAt: Date;
   /** The name with the project's suffix. */

@@ -65,7 +65,7 @@ export async function findReceiverSettings(
   return found ? toReceiverSettings(found.receiver, found.plan) : null;
 }
 
-export interface NewReceiver {
+interface NewReceiver {
   name: string;
   validator: Validator;
   /** Encrypted. */

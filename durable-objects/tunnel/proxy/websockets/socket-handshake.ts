@@ -28,9 +28,9 @@ type SocketStream = Stream & MemoryHolder;
  * The headers of the local server's 101, or its own response when it refused, or the code of a failure, or `too_large` when the
  * response's head exceeds its limits.
  */
-export type HandshakeOutcome = { headers: Headers } | Response | ErrorCode | "too_large";
+type HandshakeOutcome = { headers: Headers } | Response | ErrorCode | "too_large";
 
-export interface HandshakeDeps {
+interface HandshakeDeps {
   memory: SocketMemory;
   recording: Recording | null;
   /** Aborted when the visitor disconnects. */

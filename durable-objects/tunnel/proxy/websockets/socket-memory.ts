@@ -3,7 +3,7 @@
  * their remaining parts. They share the isolate's buffer with the bodies of requests and responses. A message is in memory
  * before anything can refuse it, so a bound is kept by ending sockets: the one that holds the most first.
  */
-import { FairShare, type Share } from "../../../../shared/bounds/fair-share.ts";
+import { FairShare } from "../../../../shared/bounds/fair-share.ts";
 import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../../../protocol/limits.ts";
 import { createBufferShare, isBufferExceeded } from "../../buffered-bytes.ts";
 
@@ -20,17 +20,11 @@ export interface MemoryHolder {
 }
 
 const isolateSockets = new FairShare(ISOLATE_SOCKETS_MAX_BYTES);
-/** An object that the platform stops releases nothing. */
-const lostShares = new FinalizationRegistry((share: Share) => share.add(-share.held));
 
 export class SocketMemory {
   readonly #bytesByHolder = new Map<MemoryHolder, number>();
-  readonly #socketShare = isolateSockets.createShare();
+  readonly #socketShare = isolateSockets.createShareFor(this);
   readonly #bufferShare = createBufferShare(this);
-
-  constructor() {
-    lostShares.register(this, this.#socketShare);
-  }
 
   /** Sets how much one socket holds now. If that is more than before, this may end the socket that holds the most. */
   record(holder: MemoryHolder, bytes: number): void {

@@ -37,7 +37,7 @@ export const CLOSE_ANSWER_MAX_MS = 10_000;
 
 type MessageType = typeof FRAME.text | typeof FRAME.binary;
 
-export interface VisitorSocketDeps {
+interface VisitorSocketDeps {
   /** The key of the front proxy's acknowledgements; null where no front proxy acknowledges. */
   acknowledgementKey: string | null;
   usage: Usage;
@@ -86,7 +86,8 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#deps = deps;
     this.#toAgent = new PacedQueue(link.pace.toAgent);
     this.#toVisitor = new PacedQueue(link.pace.toVisitors);
-    this.#sendQueue = new SendQueue(socket, deps.acknowledgementKey !== null, {
+    this.#sendQueue = new SendQueue(socket, {
+      isAcknowledged: deps.acknowledgementKey !== null,
       onShort: () => this.#grantUnread(),
       onStalled: () => this.#giveUp("the visitor reads too slowly"),
     });
@@ -199,32 +200,36 @@ export class VisitorSocket implements Stream, MemoryHolder {
 
   #addPart(part: Uint8Array): boolean {
     this.#parts ??= new BoundedBuffer(WEBSOCKET_MESSAGE_MAX_BYTES);
-    this.#watchProgress(true);
+    this.#restartStallTimer();
     return this.#parts.append(part);
   }
 
   #takeParts(): Uint8Array {
     const { bytes } = this.#parts!;
     this.#parts = undefined;
-    this.#watchProgress(true);
+    this.#restartStallTimer();
     return bytes;
   }
 
-  /**
-   * While there are parts or a backlog, a timer is pending. It also prevents hibernation, which would lose them.
-   * @param hasProgress whether something has arrived or was sent: the time starts again.
-   */
-  #watchProgress(hasProgress: boolean): void {
+  /** Something has arrived or was sent, so the time without progress starts again. */
+  #restartStallTimer(): void {
+    this.#stopStallTimer();
+    this.#updateStallTimer();
+  }
+
+  /** While there are parts or a backlog, a timer is pending. It also prevents hibernation, which would lose them. */
+  #updateStallTimer(): void {
     const isIncomplete = this.#parts !== undefined || this.#backlog.length > 0;
-    if (this.#stallTimer !== undefined && (hasProgress || !isIncomplete)) {
-      clearTimeout(this.#stallTimer);
-      this.#stallTimer = undefined;
-    }
-    if (!isIncomplete) return;
+    if (!isIncomplete) return this.#stopStallTimer();
     this.#stallTimer ??= setTimeout(() => {
       this.onReset();
       this.#link.reset(this.#id, RESET.canceled, "a WebSocket message stalled");
     }, STALLED_SOCKET_MAX_MS);
+  }
+
+  #stopStallTimer(): void {
+    clearTimeout(this.#stallTimer);
+    this.#stallTimer = undefined;
   }
 
   #deliver(type: number, bytes: Uint8Array): void {
@@ -252,11 +257,10 @@ export class VisitorSocket implements Stream, MemoryHolder {
   }
 
   #sendBacklog(): void {
-    let hasSent = false;
     for (let next = this.#backlog[0]; next; next = this.#backlog[0]) {
       const available = this.#link.windows.available(this.#id);
       if (available <= 0 && next.rest.byteLength > 0) {
-        this.#watchProgress(hasSent);
+        this.#updateStallTimer();
         return this.#link.windows.whenAvailable(this.#id, () => this.#sendBacklog());
       }
       const part = next.rest.subarray(0, Math.min(available, FRAME_DATA_MAX_BYTES));
@@ -265,14 +269,14 @@ export class VisitorSocket implements Stream, MemoryHolder {
       const flags = next.rest.byteLength > 0 ? FLAG.more : 0;
       this.#link.windows.recordSent(this.#id, part.byteLength);
       this.#link.send((writer) => writer.writeBytes(type, flags, this.#id, part));
-      hasSent = true;
+      this.#stopStallTimer();
       if (flags === 0) {
         this.#backlog.shift();
         freeBytes(next.rest);
         this.#backlogBytes -= next.length + MESSAGE_OVERHEAD_BYTES;
       }
     }
-    this.#watchProgress(hasSent);
+    this.#updateStallTimer();
     this.#recordMemory();
     if (this.#closing) this.#sendClose(this.#closing);
   }
@@ -323,7 +327,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#backlog = [];
     this.#backlogBytes = 0;
     this.#pacedBytes = 0;
-    this.#watchProgress(false);
+    this.#stopStallTimer();
     // Until the visitor has closed too, the platform holds what it has queued.
     this.#deps.memory.record(this, this.#sendQueue.heldBytes);
     this.#sendQueue.stop();

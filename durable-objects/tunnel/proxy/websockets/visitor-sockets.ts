@@ -22,14 +22,14 @@ const SOCKET_RETRY_AFTER_MS = 5_000;
 
 const VISITOR_TAG = "visitor";
 
-export interface VisitorSocketsDeps {
+interface VisitorSocketsDeps {
   agents: Agents;
   captures: Captures;
   reports: Pick<MetricsReporter, "usage">;
 }
 
 /** A visitor's request for a WebSocket. */
-export interface SocketRequest {
+interface SocketRequest {
   requestId: string;
   head: RequestHead;
   /** The visitor's. */

@@ -25,7 +25,7 @@ let site: InspectedSite;
 let ids: CaptureIdGenerator;
 const pages = usePages(async () => {
   site = await startInspectedSite("inspected-synthetic");
-  ids = new CaptureIdGenerator(site.tunnel.id);
+  ids = new CaptureIdGenerator(site.tunnel.id, 0);
   return site.api;
 });
 afterAll(() => site.close());

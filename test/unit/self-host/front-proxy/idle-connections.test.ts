@@ -1,7 +1,7 @@
 /** A visitor's connection between two requests. */
 import { setImmediate } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { startDeadlineTimer } from "../../../../self-host/front-proxy/deadline-timer.ts";
+import { afterReads } from "../../../../self-host/front-proxy/after-reads.ts";
 import { IDLE_MAX_MS, UPSTREAM_IDLE_MAX_MS } from "../../../../self-host/front-proxy/limits.ts";
 import { FrontProxyStage, GET, OK } from "../../../harness/front-proxy-stage.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
@@ -50,14 +50,14 @@ test("is kept when the process had stopped, and the next request has arrived mea
   await setImmediate();
   visitor.send("GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
   const { promise: checked, resolve } = Promise.withResolvers<void>();
-  const timer = startDeadlineTimer(() => {
+  const checkDeadlines = () => {
     stage.passTime(IDLE_MAX_MS + 1_000);
     resolve();
-  }, 1);
+  };
+  setTimeout(afterReads(checkDeadlines), 1);
   // Until the timer is due.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
   await checked;
-  clearInterval(timer);
   await server.waitFor("GET /next ");
   expect(visitor.hasEnded).toBe(false);
 });

@@ -25,9 +25,8 @@ describe("a code", () => {
     [1_234_567_890, "89005924"],
     [2_000_000_000, "69279037"],
     [20_000_000_000, "65353130"],
-  ])("at second %d equals that of RFC 6238", (seconds, code) => {
+  ])("at second %d equals the last six digits of RFC 6238's", (seconds, code) => {
     const step = getTotpStep(seconds * 1000);
-    expect(generateTotpCode(SECRET, step, 8)).toBe(code);
     expect(generateTotpCode(SECRET, step)).toBe(code.slice(2));
     expect(findTotpStep(SECRET, code.slice(2), seconds * 1000)).toBe(step);
   });

@@ -4,7 +4,7 @@ import {
   FRAME,
   parseJsonPayload,
   STATUS_CAPABILITY,
-  type TunnelStatus,
+  type StatusUpdate,
 } from "../../../../protocol/wire/frames.ts";
 import type { PolicyAction } from "../../../../protocol/schemas/access/policies.ts";
 import {
@@ -21,8 +21,8 @@ const READER = { ...HELLO, capabilities: [STATUS_CAPABILITY] };
 const TOKEN: PolicyAction = { kind: "jwt_validation" };
 const DENY: PolicyAction = { kind: "deny", path_prefix: "/admin" };
 
-const nextStatus = async (agent: TestAgent): Promise<TunnelStatus> =>
-  parseJsonPayload((await agent.next(FRAME.status)).payload) as TunnelStatus;
+const nextStatus = async (agent: TestAgent): Promise<StatusUpdate> =>
+  parseJsonPayload((await agent.next(FRAME.status)).payload) as StatusUpdate;
 
 test("the welcome tells when the tunnel expires: as its row says, also when an upgrade has postponed it", async () => {
   const tunnel = new LiveTunnel();

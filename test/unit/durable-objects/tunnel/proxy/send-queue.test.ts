@@ -11,7 +11,8 @@ const LONG_BYTES = 1024 * 1024;
 class QueuedSocket {
   bufferedAmount = 0;
   readonly events: string[] = [];
-  readonly queue = new SendQueue(this as unknown as WebSocket, false, {
+  readonly queue = new SendQueue(this, {
+    isAcknowledged: false,
     onShort: () => this.events.push("short"),
     onStalled: () => this.events.push("stalled"),
   });
@@ -31,7 +32,8 @@ describe("a queue of sent messages", () => {
 
   test("is short at once where the platform does not report it", () => {
     const events: string[] = [];
-    const queue = new SendQueue({} as WebSocket, false, {
+    const queue = new SendQueue({} as WebSocket, {
+      isAcknowledged: false,
       onShort: () => events.push("short"),
       onStalled: () => events.push("stalled"),
     });

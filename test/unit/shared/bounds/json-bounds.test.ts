@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
-import { toUtf8 } from "../../../shared/bytes.ts";
-import { JSON_MAX_LEVELS, JSON_MAX_VALUES, exceedsJsonBounds } from "../../../shared/json-shape.ts";
+import { toUtf8 } from "../../../../shared/bytes.ts";
+import {
+  JSON_MAX_LEVELS,
+  JSON_MAX_VALUES,
+  exceedsJsonBounds,
+} from "../../../../shared/bounds/json-bounds.ts";
 
 const exceeds = (text: string) => exceedsJsonBounds(toUtf8(text));
 const nest = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
