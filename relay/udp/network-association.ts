@@ -113,10 +113,12 @@ export class NetworkAssociation implements Association, UdpAssociation {
   }
 
   async listen(): Promise<void> {
-    const socket = await bindUdp(this.#options.bind, this.#ticket.port);
+    const socket = await bindUdp(this.#options.bind, this.#ticket.port, {
+      metrics: this.#metrics,
+      onDatagram: (message, source) => this.#receiveFromPeer(message, source),
+    });
     this.#isIpv6 = socket.address().family === "IPv6";
     this.#socket = socket;
-    socket.on("message", (message, source) => this.#receiveFromPeer(message, source));
     this.#options.agentSocket.add(this);
   }
 
