@@ -86,6 +86,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.#fromAgentRate = new DatagramBudget(perSecond, burst, now);
     this.#flows = new FlowTable<UdpAssociation>({
       ids: options.flowIds,
+      orgId: ticket.org,
       maxFlows: FLOWS_PER_PORT_MAX,
       getOwner: () => this,
       onClose: (flow) => this.#handleFlowClosed(flow),

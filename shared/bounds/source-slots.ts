@@ -19,10 +19,14 @@ export class SourceSlots {
    * @returns false when it may not have another one.
    */
   take(source: string): boolean {
-    const taken = this.#takenBySource.get(source) ?? 0;
-    if (taken >= this.#total - this.#taken - 1) return false;
+    if (!this.hasRoom(source)) return false;
     this.add(source);
     return true;
+  }
+
+  /** Whether `take` would succeed. */
+  hasRoom(source: string): boolean {
+    return (this.#takenBySource.get(source) ?? 0) < this.#total - this.#taken - 1;
   }
 
   /** For a connection or port that is open already: counts it even beyond the limit. */
