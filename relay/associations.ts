@@ -161,7 +161,10 @@ export class Associations {
     if (ticket.port !== current.port) return PORT_CHANGED;
     const revocation = this.#options.revocations.find(ticket);
     if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
-    if (ticket.generation >= current.generation) association.renew(this.#withLatestCidrs(ticket));
+    if (ticket.generation >= current.generation) {
+      association.renew(this.#withLatestCidrs(ticket));
+      this.#renewReleased(association.ticket);
+    }
     return null;
   }
 
@@ -289,7 +292,17 @@ export class Associations {
         message: "the connection was ended while the port was being bound",
       };
     }
+    this.#renewReleased(association.ticket);
     return association;
+  }
+
+  /** Connections that the agent has from before it lost its control connection continue while its tickets are renewed. */
+  #renewReleased(ticket: RelayTicket): void {
+    for (const association of this.#released) {
+      const { sub, port, nonce } = association.ticket;
+      if (ticket.sub === sub && ticket.port === port && ticket.nonce === nonce)
+        association.renew(ticket);
+    }
   }
 
   #create(ticket: RelayTicket, agent: Agent): Association {
