@@ -140,7 +140,8 @@ export class TunnelPort {
   async listen(): Promise<void> {
     const { ticket, bind } = this.#options;
     this.#server.listen({ port: ticket.port, host: bind, backlog: LISTEN_BACKLOG });
-    await once(this.#server, "listening");
+    // A server that is closed first, by a revocation, never listens.
+    await Promise.race([once(this.#server, "listening"), once(this.#server, "close")]);
     this.#server.on("error", (error) =>
       this.#options.log.warn("a tunnel's port failed", this.#toLogFields({ error: error.message })),
     );

@@ -161,6 +161,22 @@ test("a visitor's connection from before the control connection was lost continu
   upgrades.close();
 });
 
+test.each(["network", "tunnel"] as const)(
+  "a %s that is revoked while its port is being bound leaves the port free",
+  async (kind) => {
+    const claims = { kind, cidrs: null } as const;
+    const opening = associations.open(ticket(claims), agent);
+    // The port is bound in a later turn of the event loop.
+    while (associations.list().length === 0) await Promise.resolve();
+    associations.revoke({
+      ...{ type: "revoke", kind, id: ticket().sub, reason: "unauthorized", untilGeneration: 1 },
+    });
+    expect(await opening).toMatchObject({ refused: "connection_ended" });
+    expect(agent.closed).toBe("unauthorized");
+    await open({ ...claims, generation: 2 });
+  },
+);
+
 test("agents that connect at once get the port one after the other, and the newest serves it", async () => {
   const agents = Array.from({ length: 10 }, () => new RecordingAgent());
   await Promise.all(
