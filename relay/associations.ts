@@ -7,8 +7,8 @@ import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 import { SourceSlots } from "../shared/bounds/source-slots.ts";
 import { takeFromBucket, type TokenBucket } from "../shared/bounds/token-bucket.ts";
-import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
-import type { AgentConnection, Association } from "./association.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
+import { type AgentConnection, type Association, explainBindError } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,
   AGENT_MESSAGE_OVERHEAD_BYTES,
@@ -18,7 +18,6 @@ import {
   TICKET_CLOCK_TOLERANCE_MS,
   TICKET_LIFETIME_MAX_MS,
   TICKET_RENEWAL_MAX_MS,
-  VISITORS_PER_RELAY_MAX,
 } from "./limits.ts";
 import type { Log } from "./log.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
@@ -27,6 +26,7 @@ import { isRevokedBy, type Revocations } from "./revocations.ts";
 import type { RelaySettings } from "./settings.ts";
 import { AllowlistUpdates } from "./tcp/allowlist-updates.ts";
 import { TunnelAssociation } from "./tcp/tunnel-association.ts";
+import { VisitorSlots } from "./tcp/visitor-slots.ts";
 import { AgentUdpSocket, type UdpAssociation } from "./udp/agent-socket.ts";
 import { FlowTags } from "./udp/flow-tags.ts";
 import { FlowIds } from "./udp/flows.ts";
@@ -71,6 +71,8 @@ export interface AssociationsOptions {
   revocations: Revocations;
   metrics: Metrics;
   log: Log;
+  /** Connections of visitors of all TCP tunnels at a time. */
+  visitorsMax: number;
   /** Ports that agents serve at the same time. One organization gets at most half. */
   maxAssociations?: number;
 }
@@ -83,8 +85,7 @@ const MESSAGE_RATE = {
 
 export class Associations {
   readonly agentSocket: AgentUdpSocket;
-  /** Counts the connections of the visitors of all TCP tunnels. */
-  readonly connections = new SourceSlots(VISITORS_PER_RELAY_MAX);
+  readonly connections: VisitorSlots;
   readonly #options: AssociationsOptions;
   readonly #flowIds = new FlowIds<UdpAssociation>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
   readonly #tags: FlowTags;
@@ -110,8 +111,9 @@ export class Associations {
   onEnd: (association: Association) => void = () => {};
 
   constructor(options: AssociationsOptions) {
-    const { settings, metrics, maxAssociations = ASSOCIATIONS_MAX } = options;
+    const { settings, metrics, visitorsMax, maxAssociations = ASSOCIATIONS_MAX } = options;
     this.#options = options;
+    this.connections = new VisitorSlots(visitorsMax);
     this.#slots = new SourceSlots(maxAssociations);
     this.agentSocket = new AgentUdpSocket(this.#flowIds, metrics);
     this.#tags = new FlowTags(settings.secret, settings.id);
@@ -388,12 +390,4 @@ function addTcpTotals(totals: TcpTotals, association: Association): void {
 
 function toPortKey({ kind, port }: RelayTicket): string {
   return `${kind}:${port}`;
-}
-
-/** Agents print it. It must fit into the reason of a close frame: 123 bytes (RFC 6455 §5.5). */
-function explainBindError(error: unknown, port: number): string {
-  const isTaken = getErrorCode(error) === "EADDRINUSE";
-  return isTaken
-    ? `another program uses port ${port} of the relay now; if this lasts, ask the server's operator to free it`
-    : `the relay can't listen on port ${port}; ask the server's operator for the reason in its log`;
 }

@@ -6,10 +6,12 @@ import { SERVICE_VERSION } from "../protocol/version.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { formatHostAndPort } from "../shared/hosts.ts";
 import type { MetricFamily } from "../shared/metrics/exposition.ts";
+import { getDescriptorLimit } from "../sockets/descriptor-limit.ts";
 import { ApiLink } from "./api-link.ts";
 import { Associations } from "./associations.ts";
 import {
   ASSOCIATION_SWEEP_INTERVAL_MS,
+  getConnectionLimits,
   REVOCATIONS_MAX,
   TICKET_LIFETIME_MAX_MS,
 } from "./limits.ts";
@@ -27,6 +29,7 @@ export class Relay {
   /** Identifies this run. */
   readonly #epoch = randomBytes(12).toString("base64url");
   readonly #metrics = new Metrics();
+  readonly #connectionLimits = getConnectionLimits(getDescriptorLimit());
   readonly #reporter = new StatusReporter();
   readonly #tickets: TicketVerifier;
   readonly #link: ApiLink;
@@ -65,7 +68,8 @@ export class Relay {
     if (agentSocket !== undefined) await this.#server.listenToFrontProxy(agentSocket);
     // The kernel may grant smaller buffers than requested.
     const udpBuffers = this.#associations.agentSocket.buffers;
-    const fields = { relayId, bind, port, firstPort, lastPort, url, udpBuffers };
+    const connections = this.#connectionLimits;
+    const fields = { relayId, bind, port, firstPort, lastPort, url, udpBuffers, connections };
     this.#log.info("relay started", fields);
     this.#link.connect();
     this.#timers = [
@@ -122,6 +126,7 @@ export class Relay {
       }),
       metrics: this.#metrics,
       log: this.#log,
+      visitorsMax: this.#connectionLimits.visitors,
     });
     associations.onEnd = (association) => this.#reporter.recordEnd(association, Date.now());
     return associations;
@@ -145,6 +150,7 @@ export class Relay {
         pid: process.pid,
       }),
       collectMetrics: () => this.#collectMetrics(),
+      maxConnections: this.#connectionLimits.agents,
     });
   }
 

@@ -13,7 +13,7 @@ export interface UdpBuffers {
 
 export interface UdpReceiver {
   metrics: Pick<Metrics, "countDrop">;
-  onDatagram(message: Buffer, source: RemoteInfo): void;
+  onDatagram: (message: Buffer, source: RemoteInfo) => void;
 }
 
 /** @throws the system's error when the port can't be bound: EADDRINUSE, EACCES. */

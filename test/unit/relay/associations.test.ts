@@ -78,6 +78,7 @@ beforeEach(async () => {
     revocations: new Revocations({ maxEntries: 10, maxAgeMs: 1_000 }),
     metrics: new Metrics(),
     log,
+    visitorsMax: 4,
     maxAssociations: 4,
   });
 });
