@@ -3,6 +3,9 @@ import type { AgentToRelayMessage, RelayToAgentMessage } from "../protocol/relay
 import type { NetworkStatus, AssociationUsage } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import { getErrorCode } from "../shared/error-message.ts";
+import type { NetworkRecord } from "./network-records.ts";
+
+export type NetworkSummary = Omit<NetworkStatus, "devices">;
 
 /** The messages that an association handles; tickets are handled by the control connection. */
 export type AssociationMessage = Exclude<AgentToRelayMessage, { type: "ticket" }>;
@@ -35,8 +38,10 @@ export interface Association {
   close(): void;
   /** Only for a tunnel. */
   getUsage?(): AssociationUsage;
-  /** Only for a network: its current status. */
-  getNetworkStatus?(now: number): NetworkStatus;
+  /** Only for a network: its current status, without its devices. */
+  getNetworkStatus?(now: number): NetworkSummary;
+  /** Only for a network: its devices. */
+  readonly record?: Pick<NetworkRecord, "takeChanges">;
 }
 
 /** Agents print it. It must fit into the reason of a close frame: 123 bytes (RFC 6455 §5.5). */
