@@ -201,6 +201,8 @@ export class Associations {
     for (const association of this.#released) {
       if (isRevokedBy(association.ticket, revocation)) association.close();
     }
+    const { reason, id } = revocation;
+    if (reason === "network_deleted" && id !== undefined) this.#records.delete(id);
   }
 
   /** @param asOfMs when the API sent it, in milliseconds since the epoch. */

@@ -57,6 +57,11 @@ export class NetworkRecords {
     this.#records.set(networkId, record);
     return record;
   }
+
+  /** The network was deleted. */
+  delete(networkId: string): void {
+    this.#records.delete(networkId);
+  }
 }
 
 function toStatus(publicKey: string, device: DeviceRecord): DeviceStatus {

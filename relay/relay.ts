@@ -159,7 +159,10 @@ export class Relay {
   #handleMessage(message: Exclude<ApiToRelayMessage, { type: "welcome" }>): void {
     switch (message.type) {
       case "revoke":
-        return this.#associations.revoke(message);
+        this.#associations.revoke(message);
+        if (message.reason === "network_deleted" && message.id !== undefined)
+          this.#reporter.forgetNetwork(message.id);
+        return;
       case "allowed_cidrs":
         return this.#associations.setAllowedCidrs(message.tunnelId, message.cidrs, message.asOfMs);
       case "ports":

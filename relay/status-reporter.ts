@@ -50,6 +50,11 @@ export class StatusReporter {
     }
   }
 
+  /** The network was deleted: its devices need no memory, and the API no report. */
+  forgetNetwork(networkId: string): void {
+    this.#networks.delete(networkId);
+  }
+
   /** After a hello: the API has no status of this connection yet, so the next one is complete, and sent even if it is empty. */
   reset(): void {
     this.#mustSend = true;

@@ -57,7 +57,7 @@ test("after a hello every status is sent, and one message even if there is none"
   expect(message).toMatchObject({ networks: [{ networkId: ID }], tunnels: [{ tunnelId: ID }] });
 });
 
-test("a network whose agent left is offline, unless another agent serves it", () => {
+test("a network whose agent left is offline, unless another agent serves it or it was deleted", () => {
   const reporter = new StatusReporter();
   reporter.collect([network()], 0);
   reporter.recordEnd(network(), 5);
@@ -69,6 +69,10 @@ test("a network whose agent left is offline, unless another agent serves it", ()
   expect(reporter.collect([network()], 9)[0]?.networks).toEqual([
     expect.objectContaining({ state: "udp" }),
   ]);
+  reporter.recordEnd(network(), 10);
+  reporter.forgetNetwork(ID);
+  reporter.reset();
+  expect(reporter.collect([], 11)[0]?.networks).toEqual([]);
 });
 
 test("the last totals of a tunnel are sent once, and again after a reconnect", () => {
