@@ -41,7 +41,9 @@ export class NetworkRecord {
   /** @returns the devices that have changed since the last call; all of them in the first call for a link to the API. */
   takeChanges(link: number): DeviceStatus[] {
     const keys = this.#link === link ? this.#changed : this.#devices.keys();
-    const changes = [...keys].map((publicKey) => toStatus(publicKey, this.#devices.get(publicKey)!));
+    const changes = [...keys].map((publicKey) =>
+      toStatus(publicKey, this.#devices.get(publicKey)!),
+    );
     this.#link = link;
     this.#changed.clear();
     return changes;
