@@ -2,6 +2,10 @@
 import type { AgentToRelayMessage, RelayToAgentMessage } from "../protocol/relay/control.ts";
 import type { NetworkStatus, AssociationUsage } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
+import { getErrorCode } from "../shared/error-message.ts";
+import type { NetworkRecord } from "./network-records.ts";
+
+export type NetworkSummary = Omit<NetworkStatus, "devices">;
 
 /** The messages that an association handles; tickets are handled by the control connection. */
 export type AssociationMessage = Exclude<AgentToRelayMessage, { type: "ticket" }>;
@@ -34,6 +38,16 @@ export interface Association {
   close(): void;
   /** Only for a tunnel. */
   getUsage?(): AssociationUsage;
-  /** Only for a network: its current status. */
-  getNetworkStatus?(now: number): NetworkStatus;
+  /** Only for a network: its current status, without its devices. */
+  getNetworkStatus?(now: number): NetworkSummary;
+  /** Only for a network: its devices. */
+  readonly record?: Pick<NetworkRecord, "takeChanges">;
+}
+
+/** Agents print it. It must fit into the reason of a close frame: 123 bytes (RFC 6455 §5.5). */
+export function explainBindError(error: unknown, port: number): string {
+  const isTaken = getErrorCode(error) === "EADDRINUSE";
+  return isTaken
+    ? `another program uses port ${port} of the relay now; if this lasts, ask the server's operator to free it`
+    : `the relay can't listen on port ${port}; ask the server's operator for the reason in its log`;
 }

@@ -7,8 +7,8 @@ import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 import { SourceSlots } from "../shared/bounds/source-slots.ts";
 import { takeFromBucket, type TokenBucket } from "../shared/bounds/token-bucket.ts";
-import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
-import type { AgentConnection, Association } from "./association.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
+import { type AgentConnection, type Association, explainBindError } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,
   AGENT_MESSAGE_OVERHEAD_BYTES,
@@ -18,7 +18,6 @@ import {
   TICKET_CLOCK_TOLERANCE_MS,
   TICKET_LIFETIME_MAX_MS,
   TICKET_RENEWAL_MAX_MS,
-  VISITORS_PER_RELAY_MAX,
 } from "./limits.ts";
 import type { Log } from "./log.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
@@ -27,6 +26,7 @@ import { isRevokedBy, type Revocations } from "./revocations.ts";
 import type { RelaySettings } from "./settings.ts";
 import { AllowlistUpdates } from "./tcp/allowlist-updates.ts";
 import { TunnelAssociation } from "./tcp/tunnel-association.ts";
+import { VisitorSlots } from "./tcp/visitor-slots.ts";
 import { AgentUdpSocket, type UdpAssociation } from "./udp/agent-socket.ts";
 import { FlowTags } from "./udp/flow-tags.ts";
 import { FlowIds } from "./udp/flows.ts";
@@ -73,6 +73,8 @@ export interface AssociationsOptions {
   log: Log;
   /** Called when an association has ended. */
   onEnd(association: Association): void;
+  /** Connections of visitors of all TCP tunnels at a time. */
+  visitorsMax: number;
   /** Ports that agents serve at the same time. One organization gets at most half. */
   maxAssociations?: number;
 }
@@ -85,8 +87,7 @@ const MESSAGE_RATE = {
 
 export class Associations {
   readonly agentSocket: AgentUdpSocket;
-  /** Counts the connections of the visitors of all TCP tunnels. */
-  readonly connections = new SourceSlots(VISITORS_PER_RELAY_MAX);
+  readonly connections: VisitorSlots;
   readonly #options: AssociationsOptions;
   readonly #flowIds = new FlowIds<UdpAssociation>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
   readonly #tags: FlowTags;
@@ -109,8 +110,9 @@ export class Associations {
   #isClosed = false;
   readonly #endedTcp: TcpTotals = { connections: 0, bytesIn: 0, bytesOut: 0 };
   constructor(options: AssociationsOptions) {
-    const { settings, metrics, maxAssociations = ASSOCIATIONS_MAX } = options;
+    const { settings, metrics, visitorsMax, maxAssociations = ASSOCIATIONS_MAX } = options;
     this.#options = options;
+    this.connections = new VisitorSlots(visitorsMax);
     this.#slots = new SourceSlots(maxAssociations);
     this.agentSocket = new AgentUdpSocket(this.#flowIds, metrics);
     this.#tags = new FlowTags(settings.secret, settings.id);
@@ -160,7 +162,10 @@ export class Associations {
     if (ticket.port !== current.port) return PORT_CHANGED;
     const revocation = this.#options.revocations.find(ticket);
     if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
-    if (ticket.generation >= current.generation) association.renew(this.#withLatestCidrs(ticket));
+    if (ticket.generation >= current.generation) {
+      association.renew(this.#withLatestCidrs(ticket));
+      this.#renewReleased(association.ticket);
+    }
     return null;
   }
 
@@ -195,6 +200,8 @@ export class Associations {
     for (const association of this.#released) {
       if (isRevokedBy(association.ticket, revocation)) association.close();
     }
+    const { reason, id } = revocation;
+    if (reason === "network_deleted" && id !== undefined) this.#records.delete(id);
   }
 
   /** @param asOfMs when the API sent it, in milliseconds since the epoch. */
@@ -288,7 +295,17 @@ export class Associations {
         message: "the connection was ended while the port was being bound",
       };
     }
+    this.#renewReleased(association.ticket);
     return association;
+  }
+
+  /** Connections that the agent has from before it lost its control connection continue while its tickets are renewed. */
+  #renewReleased(ticket: RelayTicket): void {
+    for (const association of this.#released) {
+      const { sub, port, nonce } = association.ticket;
+      if (ticket.sub === sub && ticket.port === port && ticket.nonce === nonce)
+        association.renew(ticket);
+    }
   }
 
   #create(ticket: RelayTicket, agent: Agent): Association {
@@ -374,12 +391,4 @@ function addTcpTotals(totals: TcpTotals, association: Association): void {
 
 function toPortKey({ kind, port }: RelayTicket): string {
   return `${kind}:${port}`;
-}
-
-/** Agents print it. It must fit into the reason of a close frame: 123 bytes (RFC 6455 §5.5). */
-function explainBindError(error: unknown, port: number): string {
-  const isTaken = getErrorCode(error) === "EADDRINUSE";
-  return isTaken
-    ? `another program uses port ${port} of the relay now; if this lasts, ask the server's operator to free it`
-    : `the relay can't listen on port ${port}; ask the server's operator for the reason in its log`;
 }

@@ -3,6 +3,8 @@ import type { MetricFamily, MetricSample } from "../shared/metrics/exposition.ts
 
 /** Why a datagram was dropped. */
 const DROP_REASONS = [
+  /** Its source port is 0, so nothing can be sent back. */
+  "no_source_port",
   /** From a client: not WireGuard, or of a wrong length. */
   "not_wireguard",
   /** A first handshake message for another server key. */

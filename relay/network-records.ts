@@ -1,4 +1,5 @@
 /** Counters of a network over all associations of this run: devices and handshakes for another key. */
+import type { DeviceStatus } from "../protocol/relay/link.ts";
 import { DEVICES_PER_NETWORK_MAX, NETWORK_RECORDS_MAX } from "./limits.ts";
 import type { PeerTraffic } from "./udp/flows.ts";
 import { BoundedMap } from "../shared/bounds/bounded-map.ts";
@@ -12,12 +13,15 @@ export interface DeviceRecord extends PeerTraffic {
 export class NetworkRecord {
   wrongKeyHandshakes = 0;
   /** By public key in base64. */
-  readonly devices = new Map<string, DeviceRecord>();
+  readonly #devices = new Map<string, DeviceRecord>();
+  /** Public keys of the devices that have changed since the last report. */
+  readonly #changed = new Set<string>();
+  #link: number | undefined;
 
   /** @returns undefined when there are too many devices. */
   getOrCreateDevice(publicKey: string): DeviceRecord | undefined {
-    let device = this.devices.get(publicKey);
-    if (device || this.devices.size >= DEVICES_PER_NETWORK_MAX) return device;
+    let device = this.#devices.get(publicKey);
+    if (device || this.#devices.size >= DEVICES_PER_NETWORK_MAX) return device;
     device = {
       rxBytes: 0,
       txBytes: 0,
@@ -25,8 +29,24 @@ export class NetworkRecord {
       endpoint: null,
       endpointSeenAtMs: 0,
     };
-    this.devices.set(publicKey, device);
+    this.#devices.set(publicKey, device);
+    this.markChanged(publicKey);
     return device;
+  }
+
+  markChanged(publicKey: string): void {
+    this.#changed.add(publicKey);
+  }
+
+  /** @returns the devices that have changed since the last call; all of them in the first call for a link to the API. */
+  takeChanges(link: number): DeviceStatus[] {
+    const keys = this.#link === link ? this.#changed : this.#devices.keys();
+    const changes = [...keys].map((publicKey) =>
+      toStatus(publicKey, this.#devices.get(publicKey)!),
+    );
+    this.#link = link;
+    this.#changed.clear();
+    return changes;
   }
 }
 
@@ -39,4 +59,14 @@ export class NetworkRecords {
     this.#records.set(networkId, record);
     return record;
   }
+
+  /** The network was deleted. */
+  delete(networkId: string): void {
+    this.#records.delete(networkId);
+  }
+}
+
+function toStatus(publicKey: string, device: DeviceRecord): DeviceStatus {
+  const { lastHandshakeAtMs, endpoint, rxBytes, txBytes } = device;
+  return { publicKey, lastHandshakeAtMs, endpoint, rxBytes, txBytes };
 }

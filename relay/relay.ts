@@ -6,10 +6,12 @@ import { SERVICE_VERSION } from "../protocol/version.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { formatHostAndPort } from "../shared/hosts.ts";
 import type { MetricFamily } from "../shared/metrics/exposition.ts";
+import { getDescriptorLimit } from "../sockets/descriptor-limit.ts";
 import { ApiLink } from "./api-link.ts";
 import { Associations } from "./associations.ts";
 import {
   ASSOCIATION_SWEEP_INTERVAL_MS,
+  getConnectionLimits,
   REVOCATIONS_MAX,
   TICKET_LIFETIME_MAX_MS,
 } from "./limits.ts";
@@ -27,6 +29,7 @@ export class Relay {
   /** Identifies this run. */
   readonly #epoch = randomBytes(12).toString("base64url");
   readonly #metrics = new Metrics();
+  readonly #connectionLimits = getConnectionLimits(getDescriptorLimit());
   readonly #reporter = new StatusReporter();
   readonly #tickets: TicketVerifier;
   readonly #link: ApiLink;
@@ -65,7 +68,8 @@ export class Relay {
     if (agentSocket !== undefined) await this.#server.listenToFrontProxy(agentSocket);
     // The kernel may grant smaller buffers than requested.
     const udpBuffers = this.#associations.agentSocket.buffers;
-    const fields = { relayId, bind, port, firstPort, lastPort, url, udpBuffers };
+    const connections = this.#connectionLimits;
+    const fields = { relayId, bind, port, firstPort, lastPort, url, udpBuffers, connections };
     this.#log.info("relay started", fields);
     this.#link.connect();
     this.#timers = [
@@ -123,6 +127,7 @@ export class Relay {
       metrics: this.#metrics,
       log: this.#log,
       onEnd: (association) => this.#reporter.recordEnd(association, Date.now()),
+      visitorsMax: this.#connectionLimits.visitors,
     });
   }
 
@@ -144,6 +149,7 @@ export class Relay {
         pid: process.pid,
       }),
       collectMetrics: () => this.#collectMetrics(),
+      maxConnections: this.#connectionLimits.agents,
     });
   }
 
@@ -152,7 +158,10 @@ export class Relay {
   #handleMessage(message: Exclude<ApiToRelayMessage, { type: "welcome" }>): void {
     switch (message.type) {
       case "revoke":
-        return this.#associations.revoke(message);
+        this.#associations.revoke(message);
+        if (message.reason === "network_deleted" && message.id !== undefined)
+          this.#reporter.forgetNetwork(message.id);
+        return;
       case "allowed_cidrs":
         return this.#associations.setAllowedCidrs(message.tunnelId, message.cidrs, message.asOfMs);
       case "ports":

@@ -26,7 +26,6 @@ import { ControlConnection, type ControlOptions } from "./control-connection.ts"
 import {
   AGENT_MESSAGE_MAX_BYTES,
   LISTEN_BACKLOG,
-  AGENT_PORT_CONNECTIONS_MAX,
   PENDING_UPGRADES_MAX,
   STOP_MAX_MS,
 } from "./limits.ts";
@@ -44,13 +43,13 @@ export interface RelayServerOptions extends ControlOptions {
   secret: string;
   health(): Record<string, unknown>;
   collectMetrics(): MetricFamily[];
+  /** All connections to the port. One source gets at most half of them; further ones are closed at once. */
+  maxConnections: number;
   limits?: Partial<RelayServerLimits>;
 }
 
 /** Limits of what strangers, who have no ticket, can hold. */
 interface RelayServerLimits {
-  /** All connections to the port. One source gets at most half of them; further ones are closed at once. */
-  maxConnections: number;
   /** How long a connection may take to send the head of a request. */
   headersMaxMs: number;
   /** How often that is checked. */
@@ -60,7 +59,6 @@ interface RelayServerLimits {
 }
 
 const DEFAULT_LIMITS: RelayServerLimits = {
-  maxConnections: AGENT_PORT_CONNECTIONS_MAX,
   headersMaxMs: 10_000,
   headersCheckMs: 1_000,
   maxPendingUpgrades: PENDING_UPGRADES_MAX,
@@ -88,7 +86,7 @@ export class RelayServer {
     this.#server = this.#createServer((request, response) =>
       this.#handleRequest(request, response),
     );
-    const slots = new SourceSlots(this.#limits.maxConnections);
+    const slots = new SourceSlots(options.maxConnections);
     this.#server.on("connection", (socket) => {
       const source = getAddressGroup(socket.remoteAddress ?? "");
       if (!slots.take(source)) return void socket.destroy();

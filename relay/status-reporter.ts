@@ -1,6 +1,6 @@
 /** The status of networks and tunnels for the API: the changes, and everything after a reconnect. */
 import type { NetworkStatus, RelayStatus, AssociationUsage } from "../protocol/relay/link.ts";
-import type { Association } from "./association.ts";
+import type { Association, NetworkSummary } from "./association.ts";
 import {
   ENDED_USAGE_RETENTION_MS,
   ENDED_USAGE_MAX,
@@ -17,12 +17,19 @@ interface ReportEntry<Item> {
   sentAtMs: number;
 }
 
+interface ReportedNetwork {
+  summary: NetworkSummary;
+  record: Association["record"];
+}
+
 export class StatusReporter {
   /** By network, including those that went offline in this run. */
-  readonly #networks = new Map<string, ReportEntry<NetworkStatus>>();
+  readonly #networks = new Map<string, ReportEntry<ReportedNetwork>>();
   /** By source. */
   readonly #tunnels = new Map<string, ReportEntry<AssociationUsage>>();
   #mustSend = false;
+  /** Counts the hellos, so that a network's record knows which of its devices the API has. */
+  #link = 0;
   readonly #ended = new Map<string, { usage: AssociationUsage; endedAtMs: number }>();
 
   /** An association ended: its network is offline, its totals are the last ones. @param now milliseconds. */
@@ -34,17 +41,24 @@ export class StatusReporter {
     }
     const network = association.getNetworkStatus?.(now);
     if (network) {
-      const offline = { ...network, state: "offline", latencyMs: null, loss: null } as const;
+      const summary = { ...network, state: "offline", latencyMs: null, loss: null } as const;
+      const item = { summary, record: association.record };
       // Sent with the next report, unless another agent serves the network when that is sent.
       this.#networks.delete(network.networkId);
-      this.#networks.set(network.networkId, { item: offline, text: "", sentAtMs: 0 });
+      this.#networks.set(network.networkId, { item, text: "", sentAtMs: 0 });
       dropOldest(this.#networks, NETWORK_RECORDS_MAX);
     }
+  }
+
+  /** The network was deleted: its devices need no memory, and the API no report. */
+  forgetNetwork(networkId: string): void {
+    this.#networks.delete(networkId);
   }
 
   /** After a hello: the API has no status of this connection yet, so the next one is complete, and sent even if it is empty. */
   reset(): void {
     this.#mustSend = true;
+    this.#link += 1;
     for (const reported of [...this.#networks.values(), ...this.#tunnels.values()]) {
       reported.text = "";
     }
@@ -57,14 +71,16 @@ export class StatusReporter {
     const live = new Set<string>();
     const liveSources = new Set<string>();
     for (const association of associations) {
-      const status = association.getNetworkStatus?.(now);
-      if (status) {
-        live.add(status.networkId);
-        const text = JSON.stringify({ ...status, lastSeenAtMs: 0 });
-        const entry = { item: status, text, sentAtMs: now };
-        if (update(this.#networks, status.networkId, entry, NETWORK_STATUS_MAX_AGE_MS)) {
-          networks.push(status);
-        }
+      const summary = association.getNetworkStatus?.(now);
+      if (summary) {
+        const { networkId } = summary;
+        live.add(networkId);
+        const text = JSON.stringify({ ...summary, lastSeenAtMs: 0 });
+        const item = { summary, record: association.record };
+        const entry = { item, text, sentAtMs: now };
+        const isDue = update(this.#networks, networkId, entry, NETWORK_STATUS_MAX_AGE_MS);
+        const status = this.#addDevices(item);
+        if (isDue || status.devices.length > 0) networks.push(status);
       }
       const usage = association.getUsage?.();
       if (usage) {
@@ -75,7 +91,7 @@ export class StatusReporter {
     for (const [id, reported] of this.#networks) {
       if (live.has(id) || reported.text !== "") continue;
       reported.text = "offline";
-      networks.push(reported.item);
+      networks.push(this.#addDevices(reported.item));
     }
     for (const [source, { usage, endedAtMs }] of this.#ended) {
       if (this.#updateUsage(usage, now)) tunnels.push(usage);
@@ -89,6 +105,10 @@ export class StatusReporter {
     if (messages.length === 0 && this.#mustSend) messages.push(createStatus());
     this.#mustSend = false;
     return messages;
+  }
+
+  #addDevices({ summary, record }: ReportedNetwork): NetworkStatus {
+    return { ...summary, devices: record?.takeChanges(this.#link) ?? [] };
   }
 
   #updateUsage(usage: AssociationUsage, now: number): boolean {

@@ -32,6 +32,7 @@ export class KeysUnavailableError extends Error {
 export class TicketVerifier {
   readonly #options: TicketOptions;
   #keys: ReturnType<typeof createLocalJWKSet> | undefined;
+  /** By the steady clock: that of the machine may be set back. */
   #fetchedAtMs = -Infinity;
   #fetchStartedAtMs = -Infinity;
   #fetching: Promise<void> | undefined;
@@ -46,7 +47,7 @@ export class TicketVerifier {
    * @throws KeysUnavailableError
    */
   async verify(text: string, graceMs = 0): Promise<RelayTicket | null> {
-    const now = this.#options.now();
+    const now = performance.now();
     if (now - this.#fetchedAtMs > JWKS_MAX_AGE_MS) await this.#refresh();
     let ticket = await this.#check(text, graceMs);
     if (ticket === "unknown_key" && this.#fetchedAtMs < now) {
@@ -90,19 +91,18 @@ export class TicketVerifier {
    * @param ifRecent if the keys were just fetched: whether to wait until they may be fetched again, once for all callers.
    */
   async #refresh(ifRecent: "skip" | "wait" = "skip"): Promise<void> {
-    const options = this.#options;
     if (this.#fetching) return this.#fetching;
     const minMs = this.#keys ? JWKS_REFETCH_MIN_MS : JWKS_FIRST_FETCH_MIN_MS;
-    const waitMs = this.#fetchStartedAtMs + minMs - options.now();
+    const waitMs = this.#fetchStartedAtMs + minMs - performance.now();
     if (waitMs > 0 && ifRecent === "skip") return;
     this.#fetching = sleep(Math.max(0, waitMs), undefined, { ref: false })
       .then(() => {
-        this.#fetchStartedAtMs = options.now();
-        return options.fetchKeys();
+        this.#fetchStartedAtMs = performance.now();
+        return this.#options.fetchKeys();
       })
       .then((answer) => {
         this.#keys = createLocalJWKSet(Jwks.parse(answer));
-        this.#fetchedAtMs = options.now();
+        this.#fetchedAtMs = performance.now();
       })
       .catch(() => undefined)
       .finally(() => (this.#fetching = undefined));

@@ -4,6 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import type { RawData, WebSocket } from "ws";
+import { z } from "zod";
 import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
 import { parseCloseReason } from "../../protocol/wire/close-reason.ts";
 import {
@@ -216,6 +217,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       return;
     }
     const message = parseMessage(data as Buffer);
+    if (message === "of_newer_relay") return;
     if (!message || (message.type === "welcome") === this.#isWelcomed)
       return socket.close(
         CLOSE.protocol_error,
@@ -329,6 +331,18 @@ function readLifetimeMs(ticket: string): number {
   return (exp - iat) * SECOND_MS;
 }
 
-function parseMessage(data: Buffer): RelayToAgentMessage | undefined {
-  return RelayToAgentMessage.safeParse(parseJson(data.toString())).data;
+const KNOWN_TYPES: ReadonlySet<string> = new Set<RelayToAgentMessage["type"]>([
+  "welcome",
+  "flow",
+  "flow_closed",
+  "open",
+]);
+const AnyMessage = z.object({ type: z.string() });
+
+/** @returns undefined for a message that no relay sends. */
+function parseMessage(data: Buffer): RelayToAgentMessage | "of_newer_relay" | undefined {
+  const json = parseJson(data.toString());
+  const { type } = AnyMessage.safeParse(json).data ?? {};
+  if (type !== undefined && !KNOWN_TYPES.has(type)) return "of_newer_relay";
+  return RelayToAgentMessage.safeParse(json).data;
 }

@@ -1,5 +1,6 @@
 /** The API's routes of private networks, as far as the agent needs them. */
 import { z } from "zod";
+import { LIST_MAX_ROWS } from "../../protocol/limits.ts";
 import {
   Device,
   DeviceEnrollment,
@@ -12,6 +13,9 @@ import { fetchRelayAccess } from "../relay-client/fetch-relay-access.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
 import { RejectionError } from "../rejection-error.ts";
+
+/** The addresses of a /16, the largest network. */
+const DEVICES_MAX = 2 ** 16;
 
 /** Calls throw RejectionError when a retry can't succeed, and RetryableError when it may. */
 export class NetworkApi {
@@ -78,9 +82,17 @@ export class NetworkApi {
     return (await this.#api.call(NetworkConfig, "GET", path, { signal })).config;
   }
 
-  listDevices(id: string, signal: AbortSignal): Promise<Device[]> {
-    const path = `/private-networks/${id}/devices`;
-    return this.#api.call(z.array(Device), "GET", path, { signal });
+  /** All of them, newest first: `--apply` removes the peer of a device that is not in the list. */
+  async listDevices(id: string, signal: AbortSignal): Promise<Device[]> {
+    const devices: Device[] = [];
+    let page: Device[];
+    do {
+      const last = devices.at(-1);
+      const path = `/private-networks/${id}/devices${last ? `?after=${last.id}` : ""}`;
+      page = await this.#api.call(z.array(Device), "GET", path, { signal });
+      devices.push(...page);
+    } while (page.length === LIST_MAX_ROWS && devices.length < DEVICES_MAX);
+    return devices;
   }
 
   async addDevice(

@@ -36,17 +36,20 @@ interface PeerSocket {
   flow: Flow;
   /** The association that the tag of `flow` belongs to: that of the welcome before the relay announced the flow. */
   association: number;
-  socket: Socket;
+  /** null: it was idle, or could not be bound. The next datagram of the client opens another one. */
+  socket: Socket | null;
   /** null until the socket is bound and connected. */
   local: LocalSocketAddress | null;
   /** Datagrams received before the socket was ready. */
   waiting: Buffer[];
+  /** By the steady clock, in milliseconds. */
   usedAtMs: number;
 }
 
 interface EarlyDatagram {
   flow: number;
   payload: Buffer;
+  /** By the steady clock. */
   atMs: number;
 }
 
@@ -66,7 +69,7 @@ export class PeerSockets {
   constructor(port: number, events: PeerSocketsEvents) {
     this.#port = port;
     this.#events = events;
-    this.#sweep = setInterval(() => this.#closeIdle(), SWEEP_INTERVAL_MS);
+    this.#sweep = setInterval(() => this.#closeIdleSockets(), SWEEP_INTERVAL_MS);
     this.#sweep.unref();
   }
 
@@ -87,8 +90,8 @@ export class PeerSockets {
     if (port === this.#port) return;
     this.#port = port;
     for (const peer of this.#peers.values()) {
+      if (!peer.socket) continue;
       this.#closeSocket(peer);
-      peer.socket = createSocket("udp4");
       this.#connect(peer);
     }
   }
@@ -106,10 +109,10 @@ export class PeerSockets {
     const peer: PeerSocket = {
       flow,
       association,
-      socket: createSocket("udp4"),
+      socket: null,
       local: null,
       waiting: [],
-      usedAtMs: Date.now(),
+      usedAtMs: performance.now(),
     };
     this.#peers.set(flow.id, peer);
     this.#connect(peer);
@@ -153,9 +156,10 @@ export class PeerSockets {
   deliver(id: number, payload: Buffer): void {
     const peer = this.#peers.get(id);
     if (!peer) return this.#storeEarly(id, payload);
-    peer.usedAtMs = Date.now();
-    if (peer.local) peer.socket.send(payload);
-    else if (peer.waiting.length < EARLY_DATAGRAMS_MAX) peer.waiting.push(payload);
+    peer.usedAtMs = performance.now();
+    if (peer.local) return peer.socket?.send(payload);
+    if (!peer.socket) this.#connect(peer);
+    if (peer.waiting.length < EARLY_DATAGRAMS_MAX) peer.waiting.push(payload);
   }
 
   setListening(isListening: boolean): void {
@@ -165,7 +169,7 @@ export class PeerSockets {
   }
 
   #storeEarly(flow: number, payload: Buffer): void {
-    const now = Date.now();
+    const now = performance.now();
     this.#early = this.#early.filter(({ atMs }) => now - atMs < EARLY_MAX_MS);
     if (this.#early.length < EARLY_DATAGRAMS_MAX) this.#early.push({ flow, payload, atMs: now });
     else this.unknownDatagrams += 1;
@@ -173,7 +177,7 @@ export class PeerSockets {
 
   #deliverEarly(id: number): void {
     if (this.#early.length === 0) return;
-    const oldest = Date.now() - EARLY_MAX_MS;
+    const oldest = performance.now() - EARLY_MAX_MS;
     const due = this.#early.filter(({ flow, atMs }) => flow === id && atMs > oldest);
     this.#early = this.#early.filter(({ flow }) => flow !== id);
     for (const { payload } of due) this.deliver(id, payload);
@@ -183,15 +187,16 @@ export class PeerSockets {
 
   #connect(peer: PeerSocket): void {
     const { id, address } = peer.flow;
-    const { socket } = peer;
+    const socket = createSocket("udp4");
+    peer.socket = socket;
     // After the bind: nothing listens on the server's port. Before: there is no free descriptor or address.
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (peer.socket !== socket) return;
       if (error.code === "ECONNREFUSED") this.setListening(false);
-      else if (!peer.local && this.#peers.get(id) === peer) this.close(id);
+      else if (!peer.local) this.#closeSocket(peer);
     });
     socket.on("message", (payload) => {
-      peer.usedAtMs = Date.now();
+      peer.usedAtMs = performance.now();
       if (!this.#isListening) this.setListening(true);
       this.#events.onDatagram(id, payload);
     });
@@ -208,15 +213,20 @@ export class PeerSockets {
   }
 
   #closeSocket(peer: PeerSocket): void {
-    closeSocket(peer.socket);
+    if (peer.socket) closeSocket(peer.socket);
+    peer.socket = null;
     if (peer.local) this.#events.onClose?.(peer.flow.id, peer.local);
     peer.local = null;
+    peer.waiting = [];
   }
 
-  #closeIdle(): void {
-    const oldest = Date.now() - FLOW_IDLE_TIMEOUT_MS;
-    for (const [id, { usedAtMs }] of this.#peers) if (usedAtMs < oldest) this.close(id);
-    this.#early = this.#early.filter(({ atMs }) => Date.now() - atMs < EARLY_MAX_MS);
+  /** The relay decides when a flow ends: until then its client may send again. */
+  #closeIdleSockets(): void {
+    const now = performance.now();
+    for (const peer of this.#peers.values()) {
+      if (now - peer.usedAtMs > FLOW_IDLE_TIMEOUT_MS) this.#closeSocket(peer);
+    }
+    this.#early = this.#early.filter(({ atMs }) => now - atMs < EARLY_MAX_MS);
   }
 
   #closeLeastRecentlyUsed(): void {

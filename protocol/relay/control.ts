@@ -5,6 +5,7 @@
  * (protocol/wire/close-codes.ts). docs/protocols/relay-protocol.md describes the whole protocol.
  */
 import { z } from "zod";
+import { WireGuardKey } from "../schemas/networks.ts";
 import { FLOWS_PER_PORT_MAX } from "./limits.ts";
 
 /** A remote WireGuard peer as the relay sees it. */
@@ -68,7 +69,7 @@ export const AgentToRelayMessage = z.discriminatedUnion("type", [
     flows: z.array(Flow).max(FLOWS_PER_PORT_MAX),
   }),
   /** The public key of a flow's device, when the agent knows it. */
-  z.object({ type: z.literal("device"), flow: z.int(), publicKey: z.string().max(44) }),
+  z.object({ type: z.literal("device"), flow: z.int(), publicKey: WireGuardKey }),
   /** The agent's measurements, every `RELAY_STATUS_INTERVAL_MS` while they change. */
   z.object({
     type: z.literal("path"),

@@ -54,6 +54,7 @@ export const NetworkStatus = z.object({
   isLocalListening: z.boolean().nullable(),
   /** First messages of a handshake for another server key: a device uses an old configuration. */
   wrongKeyHandshakes: z.int(),
+  /** Those that have changed since the last status. */
   devices: z.array(DeviceStatus),
 });
 export type NetworkStatus = z.infer<typeof NetworkStatus>;

@@ -6,9 +6,9 @@ import type { AssociationUsage } from "../../protocol/relay/link.ts";
 import type { RelayTicket, TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "../association.ts";
 import type { Log } from "../log.ts";
-import type { SourceSlots } from "../../shared/bounds/source-slots.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
 import { TunnelPort } from "./tunnel-port.ts";
+import type { VisitorSlots } from "./visitor-slots.ts";
 
 /** Idle data connections that the agent keeps ready for the next visitors. */
 const POOL_DATA_CONNECTIONS = 8;
@@ -22,7 +22,7 @@ export interface TunnelAssociationOptions {
   /** The host for visitors. */
   host: string;
   connection: AgentConnection;
-  connections: SourceSlots;
+  connections: VisitorSlots;
   log: Log;
 }
 

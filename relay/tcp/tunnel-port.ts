@@ -5,7 +5,6 @@
 import type { Log } from "../log.ts";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
-import { getAddressGroup } from "../../shared/address-group.ts";
 import { isAddressIn } from "../../shared/cidr.ts";
 import {
   DATA_CONNECTION_BACKLOG_MAX,
@@ -13,13 +12,13 @@ import {
 } from "../../protocol/relay/limits.ts";
 import type { VisitorHead } from "../../protocol/relay/control.ts";
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
-import type { SourceSlots } from "../../shared/bounds/source-slots.ts";
 import { RatePacer } from "../../sockets/rate-pacer.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, Splice, SPLICED_SERVER_OPTIONS } from "../../sockets/splice.ts";
 import { LISTEN_BACKLOG } from "../limits.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { SourceLimiter } from "./source-limiter.ts";
+import type { VisitorSlots } from "./visitor-slots.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 import { unmapIpv4Address } from "../../shared/hosts.ts";
 
@@ -68,7 +67,7 @@ export interface TunnelPortOptions {
   /** Default: `DEFAULT_LIMITS`. */
   limits?: Partial<TunnelPortLimits>;
   /** Counts the connections of the visitors of all ports of the relay. Default: only the tunnel's own limits apply. */
-  connections?: SourceSlots;
+  connections?: VisitorSlots;
   /** Requests `count` data connections beyond the pool from the agent. */
   sendOpen(count: number): void;
 }
@@ -140,7 +139,8 @@ export class TunnelPort {
   async listen(): Promise<void> {
     const { ticket, bind } = this.#options;
     this.#server.listen({ port: ticket.port, host: bind, backlog: LISTEN_BACKLOG });
-    await once(this.#server, "listening");
+    // A server that is closed first, by a revocation, never listens.
+    await Promise.race([once(this.#server, "listening"), once(this.#server, "close")]);
     this.#server.on("error", (error) =>
       this.#options.log.warn("a tunnel's port failed", this.#toLogFields({ error: error.message })),
     );
@@ -218,7 +218,7 @@ export class TunnelPort {
     visitor.once("close", () => {
       this.#openConnections -= 1;
       this.#sources.release(address);
-      this.#options.connections?.free(getAddressGroup(address));
+      this.#options.connections?.free(this.#options.ticket.org, address);
     });
     this.#pool.addVisitor(visitor);
   }
@@ -228,12 +228,12 @@ export class TunnelPort {
    * of others.
    */
   #findRefusal(address: string): TunnelPortRefusal | null {
-    const { connections } = this.#options;
+    const { connections, ticket } = this.#options;
     if (this.#allowedCidrs !== null && !isAddressIn(address, this.#allowedCidrs))
       return "address_not_allowed";
     if (this.#openConnections >= this.#limits.connectionsMax) return "tunnel_limit";
     if (address === "" || !this.#sources.admit(address, performance.now())) return "source_limit";
-    if (connections && !connections.take(getAddressGroup(address))) {
+    if (connections && !connections.take(ticket.org, address)) {
       this.#sources.release(address);
       return "relay_limit";
     }

@@ -49,8 +49,10 @@ export class AgentUdpSocket {
 
   /** @throws the system's error when the port can't be bound. */
   async listen(bind: string, port: number): Promise<void> {
-    this.#socket = await bindUdp(bind, port);
-    this.#socket.on("message", (message, source) => this.#handleDatagram(message, source));
+    this.#socket = await bindUdp(bind, port, {
+      metrics: this.#metrics,
+      onDatagram: (message, source) => this.#handleDatagram(message, source),
+    });
   }
 
   get buffers(): UdpBuffers | null {

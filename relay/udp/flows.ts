@@ -1,5 +1,6 @@
 /** The flows of one network's port: a flow is the remote address and port of one WireGuard peer. */
 import { FLOW_IDLE_TIMEOUT_MS } from "../../protocol/relay/limits.ts";
+import { SourceSlots } from "../../shared/bounds/source-slots.ts";
 import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../limits.ts";
 
 /** Bytes and the last handshake of one peer. */
@@ -55,15 +56,16 @@ export class Flow implements PeerTraffic {
   }
 }
 
-/** The ids of all flows of the relay, and the bound on their number. */
+/** The ids of all flows of the relay, and the bound on their number. One organization gets at most half of them. */
 export class FlowIds<Owner> {
   readonly #owners = new Map<number, Owner>();
-  readonly #maxFlows: number;
+  /** By organization. */
+  readonly #slots: SourceSlots;
   readonly #random: () => number;
 
   /** @param random gives a u32. */
   constructor(maxFlows: number, random: () => number) {
-    this.#maxFlows = maxFlows;
+    this.#slots = new SourceSlots(maxFlows);
     this.#random = random;
   }
 
@@ -71,8 +73,8 @@ export class FlowIds<Owner> {
     return this.#owners.size;
   }
 
-  get isFull(): boolean {
-    return this.#owners.size >= this.#maxFlows;
+  hasRoom(orgId: string): boolean {
+    return this.#slots.hasRoom(orgId);
   }
 
   find(id: number): Owner | undefined {
@@ -87,17 +89,21 @@ export class FlowIds<Owner> {
     }
   }
 
-  set(id: number, owner: Owner): void {
+  /** @param id is not in use. */
+  add(id: number, owner: Owner, orgId: string): void {
     this.#owners.set(id, owner);
+    this.#slots.add(orgId);
   }
 
-  delete(id: number): void {
-    this.#owners.delete(id);
+  delete(id: number, orgId: string): void {
+    if (this.#owners.delete(id)) this.#slots.free(orgId);
   }
 }
 
 export interface FlowTableOptions<Owner> {
   ids: FlowIds<Owner>;
+  /** The organization that the table's port belongs to. */
+  orgId: string;
   maxFlows: number;
   /** @returns the owner that is stored with the flow's id. */
   getOwner(flow: Flow): Owner;
@@ -143,8 +149,8 @@ export class FlowTable<Owner> {
    */
   open(peer: FlowPeer, now: number, id = this.#options.ids.generate()): Flow | null {
     const { address, port } = peer;
-    const { ids, maxFlows } = this.#options;
-    if (this.size >= maxFlows || ids.isFull) {
+    const { ids, orgId, maxFlows } = this.#options;
+    if (this.size >= maxFlows || !ids.hasRoom(orgId)) {
       const victim = this.#findLeastUseful();
       if (!victim) return null;
       this.close(victim);
@@ -154,7 +160,7 @@ export class FlowTable<Owner> {
     let ports = this.#byAddress.get(address);
     if (!ports) this.#byAddress.set(address, (ports = new Map<number, Flow>()));
     ports.set(port, flow);
-    ids.set(id, this.#options.getOwner(flow));
+    ids.add(id, this.#options.getOwner(flow), orgId);
     return flow;
   }
 
@@ -164,7 +170,7 @@ export class FlowTable<Owner> {
     if (ports?.get(flow.port) === flow) ports.delete(flow.port);
     if (ports?.size === 0) this.#byAddress.delete(flow.address);
     if (this.#last === flow) this.#last = undefined;
-    this.#options.ids.delete(flow.id);
+    this.#options.ids.delete(flow.id, this.#options.orgId);
     this.#options.onClose(flow);
   }
 

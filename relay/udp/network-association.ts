@@ -8,9 +8,13 @@ import { WebSocketDatagramSender } from "../../sockets/websocket-datagrams.ts";
 import { formatHostAndPort, unmapIpv4Address } from "../../shared/hosts.ts";
 import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
-import type { NetworkStatus } from "../../protocol/relay/link.ts";
 import type { NetworkTicket, RelayTicket } from "../../protocol/relay/ticket.ts";
-import type { AgentConnection, Association, AssociationMessage } from "../association.ts";
+import type {
+  AgentConnection,
+  Association,
+  AssociationMessage,
+  NetworkSummary,
+} from "../association.ts";
 import {
   BINDING_MAX_AGE_MS,
   FLOW_ANNOUNCEMENT_MS,
@@ -87,6 +91,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.#fromAgentRate = new DatagramBudget(perSecond, burst, now);
     this.#flows = new FlowTable<UdpAssociation>({
       ids: options.flowIds,
+      orgId: ticket.org,
       maxFlows: FLOWS_PER_PORT_MAX,
       getOwner: () => this,
       onClose: (flow) => this.#handleFlowClosed(flow),
@@ -114,10 +119,12 @@ export class NetworkAssociation implements Association, UdpAssociation {
   }
 
   async listen(): Promise<void> {
-    const socket = await bindUdp(this.#options.bind, this.#ticket.port);
+    const socket = await bindUdp(this.#options.bind, this.#ticket.port, {
+      metrics: this.#metrics,
+      onDatagram: (message, source) => this.#receiveFromPeer(message, source),
+    });
     this.#isIpv6 = socket.address().family === "IPv6";
     this.#socket = socket;
-    socket.on("message", (message, source) => this.#receiveFromPeer(message, source));
     this.#options.agentSocket.add(this);
   }
 
@@ -175,8 +182,11 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.#options.agentSocket.delete(this);
   }
 
-  getNetworkStatus(now: number): NetworkStatus {
-    const { record } = this.#options;
+  get record(): NetworkRecord {
+    return this.#options.record;
+  }
+
+  getNetworkStatus(now: number): NetworkSummary {
     for (const flow of this.#flows.values()) this.#addTrafficToDevice(flow);
     return {
       networkId: this.#ticket.sub,
@@ -186,14 +196,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
       loss: this.#path?.loss ?? null,
       lastSeenAtMs: now,
       isLocalListening: this.#path?.isLocalListening ?? null,
-      wrongKeyHandshakes: record.wrongKeyHandshakes,
-      devices: [...record.devices].map(([publicKey, device]) => ({
-        publicKey,
-        lastHandshakeAtMs: device.lastHandshakeAtMs,
-        endpoint: device.endpoint,
-        rxBytes: device.rxBytes,
-        txBytes: device.txBytes,
-      })),
+      wrongKeyHandshakes: this.record.wrongKeyHandshakes,
     };
   }
 
@@ -339,8 +342,12 @@ export class NetworkAssociation implements Association, UdpAssociation {
   /** Adds the flow's new traffic to the totals of its device. */
   #addTrafficToDevice(flow: Flow): void {
     if (flow.device === null) return;
-    const device = this.#options.record.getOrCreateDevice(flow.device);
-    if (!device) return;
+    const device = this.record.getOrCreateDevice(flow.device);
+    // A handshake, or another address, is a datagram too.
+    const isUnchanged =
+      flow.rxBytes === flow.attributedRxBytes && flow.txBytes === flow.attributedTxBytes;
+    if (!device || isUnchanged) return;
+    this.record.markChanged(flow.device);
     device.rxBytes += flow.rxBytes - flow.attributedRxBytes;
     device.txBytes += flow.txBytes - flow.attributedTxBytes;
     flow.attributedRxBytes = flow.rxBytes;

@@ -1,8 +1,9 @@
 /** The relay's UDP sockets: with large buffers, and without a DNS look-up for each datagram. */
-import { createSocket, type Socket } from "node:dgram";
+import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";
 import { UDP_BUFFER_BYTES, UDP_SEND_QUEUE_MAX_BYTES } from "../limits.ts";
+import type { Metrics } from "../metrics.ts";
 
 export interface UdpBuffers {
   /** The sizes that the kernel granted, which may be less than requested. */
@@ -10,8 +11,17 @@ export interface UdpBuffers {
   sendBytes: number;
 }
 
+export interface UdpReceiver {
+  metrics: Pick<Metrics, "countDrop">;
+  onDatagram: (message: Buffer, source: RemoteInfo) => void;
+}
+
 /** @throws the system's error when the port can't be bound: EADDRINUSE, EACCES. */
-export async function bindUdp(bind: string, port: number): Promise<Socket> {
+export async function bindUdp(
+  bind: string,
+  port: number,
+  { metrics, onDatagram }: UdpReceiver,
+): Promise<Socket> {
   const type = isIPv6(bind) ? "udp6" : "udp4";
   const socket = createSocket({
     type,
@@ -31,6 +41,11 @@ export async function bindUdp(bind: string, port: number): Promise<Socket> {
   }
   // Errors of single datagrams (no route, too large) count as loss.
   socket.on("error", () => {});
+  socket.on("message", (message, source) => {
+    // UDP allows a source port of 0 (RFC 768), but nothing can be sent to it: Node.js throws.
+    if (source.port === 0) metrics.countDrop("no_source_port");
+    else onDatagram(message, source);
+  });
   return socket;
 }
 

@@ -1,11 +1,11 @@
 /** Starts the front proxy, which listens on the server's port and passes valid requests on to workerd. */
-import { execFileSync } from "node:child_process";
 import { rm } from "node:fs/promises";
 import { StartError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { SupervisedProcess } from "../processes/child.ts";
 import { PING_MAX_MS } from "../processes/watchdog.ts";
 import type { TraceMode } from "../../shared/tracing/request-trace.ts";
+import { getDescriptorLimit } from "../../sockets/descriptor-limit.ts";
 import { COMPILE_CACHE, getArguments, PROGRAMS } from "../processes/programs.ts";
 import { probeHealth, requestStatus } from "../internal-requests.ts";
 import type { HttpsSettings } from "./https/settings.ts";
@@ -109,10 +109,4 @@ export function readConnectionLimits(
   }
   const { total, perSource } = getConnectionLimits(descriptors, overrides);
   return { total, perSource: hasProxy ? Infinity : perSource };
-}
-
-/** Node.js has raised the limit of this process to the highest allowed one, and child processes inherit it. */
-function getDescriptorLimit(): number {
-  const text = execFileSync("/bin/sh", ["-c", "ulimit -n"], { encoding: "utf8" }).trim();
-  return text === "unlimited" ? Infinity : Number(text);
 }

@@ -53,9 +53,14 @@ export class Share {
     return this.#held >= this.#countFree();
   }
 
+  /** Whether the holder has a claim to this much more. */
+  hasRoom(amount: number): boolean {
+    return this.#held + amount <= this.#countFree() - amount;
+  }
+
   /** @returns false when the holder has no claim to this much more; then it holds what it held before. */
   take(amount: number): boolean {
-    if (this.#held + amount > this.#countFree() - amount) return false;
+    if (!this.hasRoom(amount)) return false;
     this.add(amount);
     return true;
   }

@@ -20,15 +20,19 @@ export class SourceSlots {
    * @returns false when it may not have another one.
    */
   take(source: string): boolean {
-    const share = this.#shares.get(source) ?? this.#total.createShare();
-    if (!share.take(1)) return false;
-    this.#shares.set(source, share);
+    if (!this.hasRoom(source)) return false;
+    this.add(source);
     return true;
+  }
+
+  /** Whether `take` would succeed. */
+  hasRoom(source: string): boolean {
+    return this.#findShare(source).hasRoom(1);
   }
 
   /** For a connection or port that is open already: counts it even beyond the limit. */
   add(source: string): void {
-    const share = this.#shares.get(source) ?? this.#total.createShare();
+    const share = this.#findShare(source);
     share.add(1);
     this.#shares.set(source, share);
   }
@@ -38,5 +42,9 @@ export class SourceSlots {
     const share = this.#shares.get(source);
     share?.add(-1);
     if (share?.held === 0) this.#shares.delete(source);
+  }
+
+  #findShare(source: string): Share {
+    return this.#shares.get(source) ?? this.#total.createShare();
   }
 }

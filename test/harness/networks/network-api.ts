@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/schemas/networks.ts";
+import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
 import { numberToIpv4, parseCidr } from "../../../shared/cidr.ts";
 
 export interface FakeNetworkApi extends AsyncDisposable {
@@ -85,7 +86,8 @@ async function route(
   url: string,
   body: Record<string, unknown>,
 ): Promise<Answer> {
-  const [, , id, part, deviceId, config] = url.split("/");
+  const { pathname, searchParams } = new URL(url, api.url);
+  const [, , id, part, deviceId, config] = pathname.split("/");
   if (id === undefined) {
     if (method === "GET") return buildOkAnswer(api.networks);
     return { status: 201, body: api.addNetwork(String(body.name), String(body.cidr)) };
@@ -116,7 +118,11 @@ async function route(
     const device = api.addDevice(String(body.name), String(body.public_key));
     return { status: 201, body: { device, network_cidr: network.cidr } };
   }
-  if (deviceId === undefined) return buildOkAnswer(api.devices);
+  if (deviceId === undefined) {
+    const after = searchParams.get("after");
+    const start = api.devices.findIndex((each) => each.id === after) + 1;
+    return buildOkAnswer(api.devices.slice(start, start + LIST_MAX_ROWS));
+  }
   const device = api.devices.find((each) => each.id === deviceId);
   if (!device) return buildErrorAnswer(404, "not_found", "there is no such device");
   if (config !== undefined) return buildOkAnswer({ config: deviceConfig(api, network, device) });

@@ -195,7 +195,7 @@ export interface FakeApi extends AsyncDisposable {
   readonly links: number;
   /** How often keys were fetched. */
   keyFetches: number;
-  /** The newest status of a network, or undefined. */
+  /** The newest status of a network, with the newest one of each device, or undefined. */
   network(id: string): NetworkStatus | undefined;
   /** The newest totals of a tunnel, or undefined. */
   tunnel(id: string): AssociationUsage | undefined;
@@ -267,8 +267,12 @@ export async function startFakeApi(secret: string): Promise<FakeApi> {
     get links() {
       return links.size;
     },
-    network: (id) =>
-      statuses.flatMap(({ networks }) => networks).findLast(({ networkId }) => networkId === id),
+    network(id) {
+      const own = statuses.flatMap(({ networks }) => networks).filter((it) => it.networkId === id);
+      const devices = own.flatMap((status) => status.devices);
+      const newest = new Map(devices.map((device) => [device.publicKey, device]));
+      return own.length === 0 ? undefined : { ...own.at(-1)!, devices: [...newest.values()] };
+    },
     tunnel: (id) =>
       statuses.flatMap(({ tunnels }) => tunnels).findLast(({ tunnelId }) => tunnelId === id),
     ticket(relayId, { exp, ...claims }, ticketOptions = {}) {

@@ -1,7 +1,9 @@
 /** How long an agent may serve with its ticket. The test sets the clock. */
 import { createECDH } from "node:crypto";
 import { createSocket } from "node:dgram";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { CloseName } from "../../../protocol/wire/close-codes.ts";
 import { RELAY_TICKET_GRACE_MS } from "../../../protocol/relay/limits.ts";
 import type { RelayToAgentMessage } from "../../../protocol/relay/control.ts";
@@ -12,7 +14,9 @@ import { TICKET_CLOCK_TOLERANCE_MS, TICKET_RENEWAL_MAX_MS } from "../../../relay
 import { Metrics } from "../../../relay/metrics.ts";
 import { Revocations } from "../../../relay/revocations.ts";
 import { readSettings } from "../../../relay/settings.ts";
+import type { TunnelAssociation } from "../../../relay/tcp/tunnel-association.ts";
 import { reservePorts } from "../../harness/ports.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 class RecordingAgent implements Agent {
   closed: CloseName | null = null;
@@ -74,6 +78,7 @@ beforeEach(async () => {
     revocations: new Revocations({ maxEntries: 10, maxAgeMs: 1_000 }),
     metrics: new Metrics(),
     log,
+    visitorsMax: 4,
     maxAssociations: 4,
     onEnd: () => undefined,
   });
@@ -135,6 +140,44 @@ test("a port that another program uses is refused with a code to retry, and leav
   await new Promise<void>((resolve) => other.close(() => resolve()));
   await open();
 });
+
+test("a visitor's connection from before the control connection was lost continues while the agent's tickets are renewed", async () => {
+  const claims = { kind: "tunnel", cidrs: null, mbps: 1_000 } as const;
+  const lost = (await open(claims)) as TunnelAssociation;
+  const upgrades = createServer((socket) => lost.takeDataConnection(socket, Buffer.alloc(0)));
+  upgrades.listen(0, "127.0.0.1");
+  await once(upgrades, "listening");
+  const dataConnection = connect((upgrades.address() as AddressInfo).port, "127.0.0.1");
+  const visitor = connect(port, "127.0.0.1").on("error", () => undefined);
+  // The head says that the connection has a visitor.
+  await once(dataConnection, "data");
+  associations.release(lost);
+  const laterExp = expiresAt / 1_000 + 300;
+  await open({ ...claims, generation: 2, exp: laterExp });
+  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  visitor.write("still here");
+  expect(String((await once(dataConnection, "data"))[0])).toBe("still here");
+  dataConnection.on("error", () => undefined);
+  associations.sweep(laterExp * 1_000 + TICKET_CLOCK_TOLERANCE_MS + 1);
+  await vi.waitUntil(() => visitor.closed && dataConnection.closed, WAIT_OPTIONS);
+  upgrades.close();
+});
+
+test.each(["network", "tunnel"] as const)(
+  "a %s that is revoked while its port is being bound leaves the port free",
+  async (kind) => {
+    const claims = { kind, cidrs: null } as const;
+    const opening = associations.open(ticket(claims), agent);
+    // The port is bound in a later turn of the event loop.
+    while (associations.list().length === 0) await Promise.resolve();
+    associations.revoke({
+      ...{ type: "revoke", kind, id: ticket().sub, reason: "unauthorized", untilGeneration: 1 },
+    });
+    expect(await opening).toMatchObject({ refused: "connection_ended" });
+    expect(agent.closed).toBe("unauthorized");
+    await open({ ...claims, generation: 2 });
+  },
+);
 
 test("agents that connect at once get the port one after the other, and the newest serves it", async () => {
   const agents = Array.from({ length: 10 }, () => new RecordingAgent());

@@ -129,7 +129,8 @@ test("an initiation opens a flow, the response returns to its source, and data p
   serving.agent.sendUdp(serving.welcome, flow.id, transport(1, 1_400));
   await serving.agent.waitUntil(() => peer.received.length === 2);
   expect(peer.received[1]).toEqual(transport(1, 1_400));
-  serving.agent.send({ type: "device", flow: flow.id, publicKey: "device" });
+  const publicKey = Buffer.from(newKeyPair().publicKey).toString("base64");
+  serving.agent.send({ type: "device", flow: flow.id, publicKey });
   await vi.waitUntil(
     () => relay.api.network(serving.networkId)?.devices.length === 1,
     WAIT_OPTIONS,
@@ -137,7 +138,7 @@ test("an initiation opens a flow, the response returns to its source, and data p
   const status = relay.api.network(serving.networkId);
   expect(status).toMatchObject({ state: "udp", wrongKeyHandshakes: 0 });
   expect(status?.devices[0]).toMatchObject({
-    publicKey: "device",
+    publicKey,
     endpoint: `127.0.0.1:${peer.port}`,
     rxBytes: 148 + 96,
     txBytes: 92 + 1_400,

@@ -6,10 +6,11 @@ import { DatagramBudget } from "../../../relay/udp/datagram-budget.ts";
 import { FlowTags } from "../../../relay/udp/flow-tags.ts";
 import { type Flow, FlowIds, type FlowPeer, FlowTable } from "../../../relay/udp/flows.ts";
 
-function newTable(maxFlows: number, ids = newIds()) {
+function newTable(maxFlows: number, ids = newIds(), orgId = "org") {
   const closed: Flow[] = [];
   const table = new FlowTable<string>({
     ids,
+    orgId,
     maxFlows,
     getOwner: () => "owner",
     onClose: (flow) => closed.push(flow),
@@ -48,17 +49,21 @@ test("when there are too many flows, unconfirmed addresses are closed first, the
   expect(table.size).toBe(3);
 });
 
-test("the relay's own bound applies to all ports: a port closes only its own flows", () => {
-  const ids = newIds(2);
+test("an organization has at most half of a relay's flows: beyond it a port closes only its own", () => {
+  const ids = newIds(8);
   const first = newTable(10, ids);
   const second = newTable(10, ids);
-  first.table.open(peer("192.0.2.1"), 0);
-  first.table.open(peer("192.0.2.2"), 1);
-  expect(second.table.open(peer("192.0.2.3"), 2)).toBeNull();
+  for (let at = 0; at < 4; at += 1) first.table.open(peer(`192.0.2.${at}`), at);
+  expect(second.table.open(peer("192.0.2.4"), 4)).toBeNull();
   expect(first.closed).toHaveLength(0);
-  const opened = first.table.open(peer("192.0.2.4"), 3);
-  expect(first.table.find("192.0.2.4", 1)).toBe(opened);
-  expect(ids.size).toBe(2);
+  const opened = first.table.open(peer("192.0.2.5"), 5);
+  expect(first.table.find("192.0.2.5", 1)).toBe(opened);
+  expect(ids.size).toBe(4);
+  const other = newTable(10, ids, "another organization");
+  expect(other.table.open(peer("192.0.2.6"), 6)).not.toBeNull();
+  other.table.closeAll();
+  first.table.closeAll();
+  expect(second.table.open(peer("192.0.2.7"), 7)).not.toBeNull();
 });
 
 test("idle flows are closed, those of addresses that may be forged earlier", () => {

@@ -37,11 +37,11 @@ afterEach(async () => {
   await server.close();
 });
 
-async function start(limits: RelayServerOptions["limits"]): Promise<void> {
+async function start(limits: RelayServerOptions["limits"], maxConnections = 64): Promise<void> {
   port = await reservePorts(1);
   server = new RelayServer({
     ...control,
-    ...{ port, limits, bind: "127.0.0.1", secret: "the operator's" },
+    ...{ port, limits, maxConnections, bind: "127.0.0.1", secret: "the operator's" },
     health: () => ({}),
     collectMetrics: () => [],
   });
@@ -57,7 +57,7 @@ async function open(localAddress = "127.0.0.1"): Promise<Socket> {
 }
 
 test("connections beyond a source's half are closed at once, and earlier ones and those of others are served", async () => {
-  await start({ maxConnections: 4 });
+  await start({}, 4);
   const [first] = [await open(), await open()];
   await once(await open(), "close");
   const other = await open("127.0.0.2");

@@ -1,14 +1,15 @@
 /** When the relay sends which status to the API. */
 import { expect, test } from "vitest";
-import type { NetworkStatus, AssociationUsage } from "../../../protocol/relay/link.ts";
-import type { Association } from "../../../relay/association.ts";
+import type { AssociationUsage } from "../../../protocol/relay/link.ts";
+import type { Association, NetworkSummary } from "../../../relay/association.ts";
 import { NETWORK_STATUS_MAX_AGE_MS } from "../../../relay/limits.ts";
+import { NetworkRecord } from "../../../relay/network-records.ts";
 import { StatusReporter } from "../../../relay/status-reporter.ts";
 
 const ID = "5f0f7ae4-9d1c-4b8c-8e58-3a4de6a1a001";
 
-function network(changes: Partial<NetworkStatus> = {}): Association {
-  const status: NetworkStatus = {
+function network(changes: Partial<NetworkSummary> = {}, record = new NetworkRecord()): Association {
+  const status: NetworkSummary = {
     networkId: ID,
     orgId: ID,
     state: "udp",
@@ -17,11 +18,10 @@ function network(changes: Partial<NetworkStatus> = {}): Association {
     lastSeenAtMs: 0,
     isLocalListening: true,
     wrongKeyHandshakes: 0,
-    devices: [],
     ...changes,
   };
   const getNetworkStatus = (now: number) => ({ ...status, lastSeenAtMs: now });
-  return { getNetworkStatus } as unknown as Association;
+  return { getNetworkStatus, record } as unknown as Association;
 }
 
 function tunnel(bytesIn: number, source = "epoch/1"): Association {
@@ -57,7 +57,7 @@ test("after a hello every status is sent, and one message even if there is none"
   expect(message).toMatchObject({ networks: [{ networkId: ID }], tunnels: [{ tunnelId: ID }] });
 });
 
-test("a network whose agent left is offline, unless another agent serves it", () => {
+test("a network whose agent left is offline, unless another agent serves it or it was deleted", () => {
   const reporter = new StatusReporter();
   reporter.collect([network()], 0);
   reporter.recordEnd(network(), 5);
@@ -69,6 +69,10 @@ test("a network whose agent left is offline, unless another agent serves it", ()
   expect(reporter.collect([network()], 9)[0]?.networks).toEqual([
     expect.objectContaining({ state: "udp" }),
   ]);
+  reporter.recordEnd(network(), 10);
+  reporter.forgetNetwork(ID);
+  reporter.reset();
+  expect(reporter.collect([], 11)[0]?.networks).toEqual([]);
 });
 
 test("the last totals of a tunnel are sent once, and again after a reconnect", () => {
@@ -84,17 +88,35 @@ test("the last totals of a tunnel are sent once, and again after a reconnect", (
   expect(reporter.collect([], 4)[0]?.tunnels).toHaveLength(1);
 });
 
+test("only the devices that have changed are sent, and all of them after a hello, also of a network that is offline", () => {
+  const reporter = new StatusReporter();
+  const record = new NetworkRecord();
+  const readDevices = (associations: Association[], now: number): string[] =>
+    reporter
+      .collect(associations, now)
+      .flatMap(({ networks }) => networks.flatMap(({ devices }) => devices))
+      .map(({ publicKey, rxBytes }) => `${publicKey} ${rxBytes}`);
+  for (const key of ["laptop", "phone"]) record.getOrCreateDevice(key);
+  expect(readDevices([network({}, record)], 0)).toEqual(["laptop 0", "phone 0"]);
+  expect(readDevices([network({}, record)], 1)).toEqual([]);
+  record.getOrCreateDevice("phone")!.rxBytes = 5;
+  record.markChanged("phone");
+  expect(readDevices([network({}, record)], 2)).toEqual(["phone 5"]);
+  reporter.reset();
+  expect(readDevices([network({}, record)], 3)).toEqual(["laptop 0", "phone 5"]);
+  record.markChanged("laptop");
+  reporter.recordEnd(network({}, record), 4);
+  expect(readDevices([], 5)).toEqual(["laptop 0"]);
+  reporter.reset();
+  expect(readDevices([], 6)).toEqual(["laptop 0", "phone 5"]);
+});
+
 test("many networks are split into messages within the API's limit", () => {
-  const devices = Array.from({ length: 1_000 }, () => ({
-    publicKey: "k".repeat(44),
-    lastHandshakeAtMs: 1,
-    endpoint: "192.0.2.1:1",
-    rxBytes: 1,
-    txBytes: 1,
-  }));
-  const networks = Array.from({ length: 10 }, (_, index) =>
-    network({ networkId: `network-${index}`, devices }),
-  );
+  const networks = Array.from({ length: 10 }, (_, index) => {
+    const record = new NetworkRecord();
+    for (let at = 0; at < 1_000; at += 1) record.getOrCreateDevice(`${at}`.padStart(44, "k"));
+    return network({ networkId: `network-${index}` }, record);
+  });
   const messages = new StatusReporter().collect(networks, 0);
   expect(messages.length).toBeGreaterThan(3);
   expect(messages.flatMap((message) => message.networks)).toHaveLength(10);

@@ -3,7 +3,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { expect, test, vi } from "vitest";
-import { SourceSlots } from "../../../shared/bounds/source-slots.ts";
+import { getConnectionLimits } from "../../../relay/limits.ts";
+import { VisitorSlots } from "../../../relay/tcp/visitor-slots.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   waitForEnd,
@@ -132,7 +133,7 @@ test("addresses outside of the allowlist are reset, from the next connection on"
 });
 
 test("a visitor that resets its connection while it waits for the agent makes room for the next one at once", async () => {
-  const connections = new SourceSlots(2);
+  const connections = new VisitorSlots(2);
   await using tunnel = await startTunnelPort({ limits: { backlogMax: 1 }, connections });
   const gone = await tunnel.visit();
   gone.write("GET / HTTP/1.1\r\n");
@@ -198,7 +199,7 @@ test("connections of a tunnel are bounded", async () => {
 });
 
 test("one source gets half of the connections that all tunnels of a relay share", async () => {
-  const connections = new SourceSlots(4);
+  const connections = new VisitorSlots(4);
   const source = { serve: echo, connections };
   await using first = await startTunnelPort(source);
   await using second = await startTunnelPort(source);
@@ -209,13 +210,28 @@ test("one source gets half of the connections that all tunnels of a relay share"
   }
   expect(await first.waitForVisitEnd()).toBe("ECONNRESET");
   expect(first.port.refusals.relay_limit).toBe(1);
-  expect(connections.take("203.0.113.1")).toBe(true);
-  connections.free("203.0.113.1");
+  expect(connections.take("another organization", "203.0.113.1")).toBe(true);
+  connections.free("another organization", "203.0.113.1");
   first.port.close();
   await vi.waitUntil(() => connections.taken === 1, WAIT_OPTIONS);
   const visitor = await second.visit();
   visitor.write("x");
   await readExactly(visitor, 1);
+});
+
+test("the visitors of one organization get half of the connections of a relay, from however many sources", () => {
+  const connections = new VisitorSlots(8);
+  const take = (org: string, at: number): boolean => connections.take(org, `203.0.113.${at}`);
+  expect([1, 2, 3, 4, 5].map((at) => take("one", at))).toEqual([true, true, true, true, false]);
+  expect([take("other", 6), take("other", 7), connections.taken]).toEqual([true, true, 6]);
+  for (const at of [1, 2]) connections.free("one", `203.0.113.${at}`);
+  expect(take("other", 8)).toBe(true);
+});
+
+test("a relay accepts no more connections than it has descriptors for", () => {
+  expect(getConnectionLimits(65_536)).toEqual({ visitors: 16_320, agents: 16_320 });
+  expect(getConnectionLimits(1_024)).toEqual({ visitors: 192, agents: 192 });
+  expect(getConnectionLimits(Infinity)).toEqual({ visitors: 65_536, agents: 65_536 });
 });
 
 test("all connections of a tunnel share its rate, in each direction", async () => {

@@ -136,11 +136,12 @@ async function isKeyOfDevice(
   return (await tx.$count(privateNetworkDevices, isKey)) > 0;
 }
 
-/** Whether new tickets lead to a different address or key than earlier ones. */
+/** Whether the agent must connect again, with a new ticket, and read the port on which the server listens. */
 function hasServerChanged(before: NetworkRow, after: NetworkRow): boolean {
   return (
     before.serverPublicKey !== null &&
     (before.serverPublicKey !== after.serverPublicKey ||
+      before.serverListenPort !== after.serverListenPort ||
       before.relayId !== after.relayId ||
       before.reservedUdpPort !== after.reservedUdpPort)
   );

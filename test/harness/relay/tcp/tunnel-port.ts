@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { VisitorHead } from "../../../../protocol/relay/control.ts";
 import { TunnelPort, type TunnelPortLimits } from "../../../../relay/tcp/tunnel-port.ts";
-import type { SourceSlots } from "../../../../shared/bounds/source-slots.ts";
+import type { VisitorSlots } from "../../../../relay/tcp/visitor-slots.ts";
 import { reservePort } from "../../ports.ts";
 
 export interface TestTunnelPort extends AsyncDisposable {
@@ -24,7 +24,7 @@ export interface TunnelPortSettings {
   mbps?: number;
   limits?: Partial<TunnelPortLimits>;
   /** What all ports of the relay share. */
-  connections?: SourceSlots;
+  connections?: VisitorSlots;
   /** Opens the data connections that the port requests, and calls this with each. */
   serve?: (connection: Socket) => void;
 }

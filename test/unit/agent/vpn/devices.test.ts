@@ -141,6 +141,14 @@ test("a network without devices says how to add one", async () => {
   expect(await run("home", "devices", "--json")).toMatchObject({ stdout: "", stderr: "" });
 });
 
+test("all devices of a network are listed, whatever the number of pages", async () => {
+  api.networks[0]!.cidr = "10.88.0.0/16";
+  const key = derivePublicKey(generatePrivateKey());
+  for (let count = 0; count < 2_001; count += 1) api.addDevice(`device ${count}`, key);
+  const { stdout } = await run("home", "devices", "--json");
+  expect(stdout.trim().split("\n")).toHaveLength(2_001);
+});
+
 test("devices are listed as a table, and as JSON", async () => {
   Object.assign(api.addDevice("phone", derivePublicKey(generatePrivateKey())), {
     last_handshake_at: new Date(Date.now() - 12_000).toISOString(),

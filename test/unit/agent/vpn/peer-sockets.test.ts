@@ -1,5 +1,5 @@
 /** Remote clients as the local server sees them. The server of this test echoes datagrams. */
-import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { createSocket, Socket, type RemoteInfo } from "node:dgram";
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { toLoopbackAddress } from "../../../../agent/vpn/loopback-address.ts";
@@ -147,26 +147,62 @@ test("known clients reach a server that moves to another port", async () => {
   await until(() => answers.includes("1:there"));
 });
 
-test("a client that is idle for 200 s loses its socket", () => {
-  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
+test("a client that is idle for 200 s loses its socket, and gets another one when it sends again", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
   const idle = new PeerSockets(port, {
-    onDatagram() {},
+    onDatagram: (flow, payload) => answers.push(`${flow}:${payload.toString()}`),
     onListeningChange() {},
     onClose: (id) => closed.push(id),
   });
-  idle.open(newFlow(1), 1);
-  const busy = newFlow(2);
-  idle.open(busy, 1);
-  vi.advanceTimersByTime(150_000);
-  idle.deliver(2, Buffer.from("still here"));
+  try {
+    for (const id of [1, 2]) {
+      idle.open(newFlow(id), 1);
+      idle.deliver(id, Buffer.from("first"));
+    }
+    await until(() => answers.length === 2);
+    vi.advanceTimersByTime(150_000);
+    idle.deliver(2, Buffer.from("still here"));
+    vi.advanceTimersByTime(60_000);
+    expect(closed).toEqual([1]);
+    idle.deliver(1, Buffer.from("back"));
+    await until(() => answers.includes("1:back"));
+  } finally {
+    idle.closeAll();
+  }
+});
+
+test("a clock that is set forward closes no client's socket", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
+  const onClose = (id: number): void => void closed.push(id);
+  const served = new PeerSockets(port, { onDatagram() {}, onListeningChange() {}, onClose });
+  served.open(newFlow(1), 1);
+  served.deliver(1, Buffer.from("hello"));
+  await until(() => sources.has("hello"));
+  vi.setSystemTime(Date.now() + 3_600_000);
   vi.advanceTimersByTime(60_000);
-  expect(idle.size).toBe(1);
-  expect(idle.getFlow(2)).toBe(busy);
-  idle.closeAll();
+  expect(closed).toEqual([]);
+  served.closeAll();
+});
+
+test("a client whose socket could not be bound gets another one when it sends again", async () => {
+  const bind = vi.spyOn(Socket.prototype, "bind").mockImplementationOnce(function (this: Socket) {
+    queueMicrotask(() => this.emit("error", Object.assign(new Error(), { code: "EMFILE" })));
+    return this;
+  });
+  try {
+    peers.open(newFlow(1), 1);
+    peers.deliver(1, Buffer.from("lost"));
+    await until(() => {
+      peers.deliver(1, Buffer.from("again"));
+      return answers.includes("1:again");
+    });
+  } finally {
+    bind.mockRestore();
+  }
 });
 
 test("a client above the limit replaces the one that was silent for longest", () => {
-  vi.useFakeTimers({ toFake: ["Date"] });
+  vi.useFakeTimers({ toFake: ["performance"] });
   for (let id = 0; id < FLOWS_PER_PORT_MAX; id += 1) {
     vi.advanceTimersByTime(1);
     peers.open(newFlow(id), 1);
