@@ -37,7 +37,7 @@ import {
   UNAVAILABLE,
   type Refusal,
 } from "./refusals.ts";
-import { createWebSocket, readAcceptance } from "./websockets/accepted-web-socket.ts";
+import { acceptWebSocket } from "./websockets/accepted-web-socket.ts";
 import type { OpenWebSocket, WebSocketLimits } from "./websockets/open-web-socket.ts";
 import { joinRelay } from "./relay/agent-connection.ts";
 import { findDestination, UpstreamConnection } from "./upstream.ts";
@@ -59,6 +59,8 @@ export class VisitorConnection {
   #queued: QueuedRequest | undefined;
   /** The last request, until its response begins, if it may be sent again. */
   #repeatable: RequestHead | undefined;
+  /** Whether the last request is a HEAD request, whose response has no body. */
+  #isHeadRequest = false;
   /** Whether the final response to the last request has begun; true before the first one. */
   #hasResponseBegun = true;
   #webSocket: OpenWebSocket | undefined;
@@ -182,6 +184,7 @@ export class VisitorConnection {
       if (this.#head.isTooLarge) this.#refuse(HEAD_TOO_LARGE);
       return EMPTY;
     }
+    this.#isHeadRequest = found.text.startsWith("HEAD ");
     const head = parseRequestHead(found.text, this.#options.cfBlobField);
     if (typeof head === "string") {
       this.#refuse(INVALID_HEADS[head]);
@@ -254,6 +257,7 @@ export class VisitorConnection {
   #awaitRequest(): void {
     if (this.#hasLargeBody) this.#upstream.release();
     this.#phase = HEAD;
+    this.#isHeadRequest = false;
     this.#idleSinceMs = performance.now();
   }
 
@@ -298,22 +302,18 @@ export class VisitorConnection {
 
   /** @param bytes the response, and what workerd has sent after it. */
   #openWebSocket({ text, end }: ResponseHead, bytes: Uint8Array): void {
-    const visitor = this.#visitor;
-    const { kind, shownHead } = readAcceptance(text);
-    this.#webSocketLimits = this.#options.createWebSocketLimits(kind, this.#continue);
-    this.#webSocket = createWebSocket(kind, {
-      ...this.#webSocketLimits,
+    const { webSocket, limits } = acceptWebSocket(text, {
+      visitor: this.#visitor,
       acknowledgementKey: this.#options.connectionKey,
-      hasUnsentBytes: () => visitor.writableLength > 0,
-      writeToVisitor: (data, onWritten) => void visitor.write(data, onWritten),
+      createLimits: (kind) => this.#options.createWebSocketLimits(kind, this.#continue),
       writeToServer: (pieces) => this.#upstream.forward(pieces),
       end: () => this.#end(),
-      reset: () => reset(visitor),
     });
+    this.#webSocket = webSocket;
+    this.#webSocketLimits = limits;
     this.#phase = UPGRADED;
-    this.metrics.kind = kind === "visitor" ? "visitor_websocket" : "program";
-    visitor.write(shownHead, "latin1");
-    this.#webSocket.receiveFromServer(bytes.subarray(end), this.#handleResponseWritten);
+    this.metrics.kind = webSocket.kind === "visitor" ? "visitor_websocket" : "program";
+    webSocket.receiveFromServer(bytes.subarray(end), this.#handleResponseWritten);
     this.#continue();
   }
 
@@ -355,7 +355,7 @@ export class VisitorConnection {
   #refuse(refusal: Refusal): void {
     this.#requestObserver.refuse(refusal);
     this.#dropUpstream();
-    this.#visitor.write(formatRefusal(refusal));
+    this.#visitor.write(formatRefusal(refusal, this.#isHeadRequest));
     this.#endVisitor();
   }
 

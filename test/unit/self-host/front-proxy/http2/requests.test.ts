@@ -224,9 +224,11 @@ test("refusals of the front proxy are responses, and the session goes on", async
     { error: "invalid_host" },
   ]);
   expect(invalid.headers.connection).toBeUndefined();
+  expect(invalid.headers["x-content-type-options"]).toBe("nosniff");
   const connect = client.request({ ":method": "CONNECT", ":authority": "a:443" });
   connect.on("error", () => undefined);
-  expect((await readResponse(connect)).status).toBe(405);
+  const refused = await readResponse(connect);
+  expect([refused.status, refused.headers.allow]).toEqual([405, expect.stringMatching(/^GET, /)]);
   const third = "x".repeat(HEAD_MAX_BYTES / 3);
   const large = await request({ "x-a": third, "x-b": third, "x-c": third });
   expect((await readResponse(large)).status).toBe(431);
