@@ -17,7 +17,7 @@ import type { Log } from "../log.ts";
 import { findUsablePort } from "../processes/ports.ts";
 import { type OsUser, findPostgresAccount } from "./os-user.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
-import { stopStaleProcess } from "../processes/processes.ts";
+import { getCommandLine, stopStaleProcess } from "../processes/processes.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
 
 const USER = "underpass";
@@ -40,12 +40,12 @@ export async function startPostgres(
   const clusterDir = join(dataDir, "postgres");
   const account = await findPostgresAccount(clusterDir);
   const binaries = await findBinaries(account);
-  await stopOrphanedPostgres(clusterDir);
+  const stalePid = await stopOrphanedPostgres(clusterDir);
   await initializeCluster(clusterDir, binaries, password, account);
 
   for (let attempt = 1; ; attempt++) {
     try {
-      return await launch(clusterDir, { binaries, password, account }, log);
+      return await launch(clusterDir, { binaries, password, account, stalePid }, log);
     } catch (error) {
       if (attempt === START_MAX_ATTEMPTS) {
         throw new StartError(
@@ -72,11 +72,13 @@ interface LaunchOptions {
   password: string;
   /** The user of the operating system that PostgreSQL runs as; undefined: this process's own. */
   account: OsUser | undefined;
+  /** A process that is not PostgreSQL, but has the id of one that was killed. */
+  stalePid: number | undefined;
 }
 
 async function launch(
   clusterDir: string,
-  { binaries, password, account }: LaunchOptions,
+  { binaries, password, account, stalePid }: LaunchOptions,
   log: Log,
 ): Promise<EmbeddedPostgres> {
   const port = await findUsablePort(LOOPBACK, 0);
@@ -106,7 +108,11 @@ async function launch(
       spawnOptions: {
         ...account,
         cwd: "/",
-        env: { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" },
+        env: {
+          ...{ PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" },
+          // PostgreSQL takes it for a process that has started it, and starts in spite of it (its pg_ctl uses this).
+          ...(stalePid !== undefined && { PG_GRANDPARENT_PID: String(stalePid) }),
+        },
       },
       descriptor: directory.fd,
       probe: () => checkConnection(url),
@@ -234,14 +240,26 @@ async function initializeCluster(
   await rename(fresh, clusterDir);
 }
 
-/** After a `kill -9` of the server, its PostgreSQL keeps running. */
-async function stopOrphanedPostgres(clusterDir: string): Promise<void> {
+/**
+ * After a `kill -9` of the server, its PostgreSQL keeps running. If that was killed as well, its id is still in its file, and
+ * may be that of another process now: in a container, even of a thread of this one.
+ * @returns the id of such a process, for which PostgreSQL would refuse to start.
+ */
+async function stopOrphanedPostgres(clusterDir: string): Promise<number | undefined> {
   const pidFile = await readFile(join(clusterDir, PID_FILE), "utf8").catch(() => "");
   const pid = Number(pidFile.split("\n")[0]);
-  if (pid > 0) await stopStaleProcess(pid, getClusterName(clusterDir), "SIGINT");
+  if (!(pid > 0)) return undefined;
+  await stopStaleProcess(pid, getClusterName(clusterDir), "SIGINT");
+  const commandLine = getCommandLine(pid);
+  // An operator may have started PostgreSQL on the directory. Those of other servers have a name.
+  const mayBePostgres =
+    commandLine?.includes("postgres") && !commandLine.includes(CLUSTER_NAME_START);
+  return commandLine === undefined || mayBePostgres ? undefined : pid;
 }
+
+const CLUSTER_NAME_START = "underpass-";
 
 /** Distinguishes the process of this cluster from those of other servers on the machine. */
 function getClusterName(clusterDir: string): string {
-  return `underpass-${createHash("sha256").update(clusterDir).digest("hex").slice(0, 12)}`;
+  return `${CLUSTER_NAME_START}${createHash("sha256").update(clusterDir).digest("hex").slice(0, 12)}`;
 }
