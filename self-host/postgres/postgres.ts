@@ -18,7 +18,7 @@ import { findUsablePort } from "../processes/ports.ts";
 import { type OsUser, findPostgresAccount } from "./os-user.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
 import { getCommandLine, stopStaleProcess } from "../processes/processes.ts";
-import { getErrorMessage } from "../../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../../shared/error-message.ts";
 
 const USER = "underpass";
 /** For both pools of the gateway, the start itself, and a few sessions of an operator's psql. */
@@ -47,6 +47,7 @@ export async function startPostgres(
     try {
       return await launch(clusterDir, { binaries, password, account, stalePid }, log);
     } catch (error) {
+      if (error instanceof StartError) throw error;
       if (attempt === START_MAX_ATTEMPTS) {
         throw new StartError(
           `the embedded PostgreSQL did not start: ${getErrorMessage(error)}; its own messages are in the log above`,
@@ -188,10 +189,19 @@ export function isWorthLogging(line: string): boolean {
   return !EXPECTED_LINE.test(line);
 }
 
+/** PostgreSQL's code for a password that it does not accept. */
+const INVALID_PASSWORD = "28P01";
+
+/** @throws StartError when no further attempt can succeed. */
 async function checkConnection(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
   client.on("error", () => {});
-  await client.connect();
+  await client.connect().catch((error: unknown) => {
+    if (getErrorCode(error) !== INVALID_PASSWORD) throw error;
+    throw new StartError(
+      "DATA_DIR: its secrets.json is not the file that this database was set up with: restore it from a backup",
+    );
+  });
   await client.end();
 }
 

@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { StartError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
@@ -33,7 +34,7 @@ export interface ChildOptions {
   spawnOptions: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">;
   /** Passed to the child as descriptor 3. */
   descriptor?: number;
-  /** Checks whether the child is ready; rejects while it is not. Called repeatedly. */
+  /** Checks whether the child is ready; rejects while it is not, with a StartError if it never will be. Called repeatedly. */
   probe(): Promise<void>;
   /** Ends when the process answers, or after `PING_MAX_MS`. Without it, a process that hangs goes unnoticed. */
   ping?: () => Promise<unknown>;
@@ -153,6 +154,7 @@ export class SupervisedProcess {
         if (hasExited(child)) throw new Error("exited");
         return;
       } catch (error) {
+        if (error instanceof StartError) throw error;
         if (hasExited(child))
           throw new Error(`${this.#options.name} ${describeExit(child)} before it was ready`, {
             cause: error,

@@ -98,6 +98,8 @@ test("PostgreSQL starts although another process has the id of one that was kill
   expect(child.pid).not.toBe(program.pid);
   program.kill();
   await stop();
+  const otherSecrets = startPostgres(dataDir, "of another directory", createLog(process.stdout));
+  await expect(otherSecrets).rejects.toThrow("secrets.json is not the file that this database");
   await rm(dataDir, { recursive: true });
 });
 
