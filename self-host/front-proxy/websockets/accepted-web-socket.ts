@@ -19,17 +19,16 @@ export interface AcceptedWebSocketOptions extends Pick<WebSocketOptions, "writeT
 export function acceptWebSocket(
   head: string,
   { visitor, createLimits, ...options }: AcceptedWebSocketOptions,
-): { webSocket: OpenWebSocket; limits: WebSocketLimits } {
+): OpenWebSocket {
   const isVisitor = ACKNOWLEDGED_FIELD.test(head);
-  const limits = createLimits(isVisitor ? "visitor" : "program");
   const ends = {
     ...options,
-    ...limits,
+    ...createLimits(isVisitor ? "visitor" : "program"),
     hasUnsentBytes: () => visitor.writableLength > 0,
     writeToVisitor: (data: Uint8Array, onWritten?: () => void) =>
       void visitor.write(data, onWritten),
     reset: () => reset(visitor),
   };
   visitor.write(head.replace(ACKNOWLEDGED_FIELD, ""), "latin1");
-  return { webSocket: isVisitor ? new VisitorWebSocket(ends) : new ProgramWebSocket(ends), limits };
+  return isVisitor ? new VisitorWebSocket(ends) : new ProgramWebSocket(ends);
 }

@@ -129,17 +129,27 @@ test.each([
 });
 
 test("informational responses precede the final one", async () => {
-  const stream = await request({ ":method": "POST", expect: "100-continue", "content-length": 2 });
+  const stream = await request({ ":method": "POST", "content-length": 2 });
   const informational: IncomingHttpHeaders[] = [];
   stream.on("headers", (headers: IncomingHttpHeaders) => informational.push({ ...headers }));
   const server = await stage.server();
-  await server.waitFor("expect: 100-continue\r\n");
+  await server.waitFor("\r\n\r\n");
   server.send(
     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\nLink: b\r\n\r\n",
   );
   await vi.waitUntil(() => informational.length === 2, WAIT_OPTIONS);
   expect(informational).toMatchObject([{ ":status": 100 }, { ":status": 103, link: "a, b" }]);
   stream.end("hi");
+  await server.waitFor("\r\n\r\nhi");
+  server.send(OK);
+  expect((await readResponse(stream)).status).toBe(200);
+});
+
+test("a visitor that waits with the body of its request is invited to send it", async () => {
+  const stream = await request({ ":method": "POST", expect: "100-continue", "content-length": 2 });
+  await once(stream, "continue");
+  stream.end("hi");
+  const server = await stage.server();
   await server.waitFor("\r\n\r\nhi");
   server.send(OK);
   expect((await readResponse(stream)).status).toBe(200);
