@@ -20,7 +20,10 @@ export interface DataDir {
   mailDir: string;
   /** The path of workerd's configuration. */
   workerdConfig: string;
-  /** Stores the process id, so that the next start can stop this workerd if this server is killed. */
+  /**
+   * Stores the process id, so that the next start can stop this workerd if this server is killed. Where that is impossible, as on a
+   * full disk, workerd runs without it.
+   */
   recordWorkerd(pid: number): Promise<void>;
   release(): Promise<void>;
 }
@@ -66,7 +69,7 @@ export async function openDataDir(path: string): Promise<DataDir> {
       mailDir: join(path, "mail"),
       workerdConfig,
       recordWorkerd: (workerd) =>
-        writePrivateFile(recordPath, JSON.stringify({ ...record, workerd })),
+        writePrivateFile(recordPath, JSON.stringify({ ...record, workerd })).catch(() => undefined),
       async release() {
         if (socketsDir !== runDir) await rm(socketsDir, { recursive: true, force: true });
         await rm(recordPath, { force: true });

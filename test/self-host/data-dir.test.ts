@@ -5,6 +5,7 @@ import { chown, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { mountSmallDisk } from "../../chaos/faults/small-disk.ts";
 import { openDataDir } from "../../self-host/data-dir.ts";
 import { createLog } from "../../self-host/log.ts";
 import { findPostgresAccount } from "../../self-host/postgres/os-user.ts";
@@ -101,6 +102,22 @@ test("PostgreSQL starts although another process has the id of one that was kill
   const otherSecrets = startPostgres(dataDir, "of another directory", createLog(process.stdout));
   await expect(otherSecrets).rejects.toThrow("secrets.json is not the file that this database");
   await rm(dataDir, { recursive: true });
+});
+
+/** A file system can be mounted by root on Linux only. */
+test("a full disk prevents a start with the remedy, but not a restart of workerd", async (context) => {
+  const disk = await mountSmallDisk(join(dir, "disk"), 1);
+  if (!disk) return context.skip();
+  try {
+    const { recordWorkerd, release } = await openDataDir(disk.path);
+    disk.fill();
+    await recordWorkerd(ENDED_PID);
+    await release();
+    disk.fill();
+    await expect(openDataDir(disk.path)).rejects.toThrow("free some space on its disk");
+  } finally {
+    await disk.unmount();
+  }
 });
 
 test("sockets whose path would be too long are in a directory that is removed with the last of them", async () => {
