@@ -102,8 +102,8 @@ test("requests after each other use the same connection to the server, and those
 test("a response loses only fields of the connection, and keeps repeated ones and other bytes", async () => {
   const { status, headers, body } = await exchange(
     {},
-    "HTTP/1.1 404 Nope\r\nConnection: keep-alive, x\r\nKeep-Alive: 5\r\nTransfer-Encoding: chunked\r\n" +
-      "Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nAge: 1\r\nAge: 2\r\nX-Name: \xe9 \r\nDate: now\r\n\r\n" +
+    "HTTP/1.1 404 Nope\r\nConnection: keep-alive, x\r\nKeep-Alive: 5\r\nHTTP2-Settings: a\r\n" +
+      "Transfer-Encoding: chunked\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nAge: 1\r\nAge: 2\r\nX-Name: \xe9 \r\nDate: now\r\n\r\n" +
       "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n",
   );
   expect([status, body]).toEqual([404, "abcde"]);
