@@ -117,6 +117,8 @@ async function launch(
       },
       descriptor: directory.fd,
       probe: () => checkConnection(url),
+      // After a loss of power, it may have to repeat a gigabyte of changes from a slow disk. Stopped, it would begin again.
+      isStarting: (error) => getErrorCode(error) === CANNOT_CONNECT_NOW,
       onLine: (line) => {
         if (isWorthLogging(line)) log.forward("postgres", "warn", line);
       },
@@ -189,8 +191,9 @@ export function isWorthLogging(line: string): boolean {
   return !EXPECTED_LINE.test(line);
 }
 
-/** PostgreSQL's code for a password that it does not accept. */
+/** PostgreSQL's codes for a password that it does not accept, and for a connection while it starts or recovers. */
 const INVALID_PASSWORD = "28P01";
+const CANNOT_CONNECT_NOW = "57P03";
 
 /** @throws StartError when no further attempt can succeed. */
 async function checkConnection(url: string): Promise<void> {
