@@ -6,7 +6,7 @@ import { z } from "zod";
 import { StartError } from "./errors.ts";
 import { createPrivateDirectory, SOCKET_PATH_MAX_BYTES, writePrivateFile } from "./files.ts";
 import { parseJson } from "../shared/json.ts";
-import { getErrorMessage } from "../shared/error-message.ts";
+import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
 import { acquireExclusiveLock } from "./processes/exclusive-lock.ts";
 import { getCommandLine, stopStaleProcess } from "./processes/processes.ts";
 
@@ -18,15 +18,22 @@ export interface DataDir {
   socketsDir: string;
   objectsDir: string;
   mailDir: string;
-  /** Stores the process id, so that the next start can stop this workerd if this server is killed. */
+  /** The path of workerd's configuration. */
+  workerdConfig: string;
+  /**
+   * Stores the process id, so that the next start can stop this workerd if this server is killed. Where that is impossible, as on a
+   * full disk, workerd runs without it.
+   */
   recordWorkerd(pid: number): Promise<void>;
   release(): Promise<void>;
 }
 
-/** Those of earlier versions have no command line. */
+/** Those of earlier versions have no command line, or no lock. */
 const ServerRecord = z.object({
   pid: z.int(),
   commandLine: z.string().optional(),
+  /** The server holds the lock while it runs. */
+  hasLock: z.boolean().optional(),
   workerd: z.int().optional(),
 });
 type ServerRecord = z.output<typeof ServerRecord>;
@@ -41,31 +48,41 @@ export async function openDataDir(path: string): Promise<DataDir> {
     const recordPath = join(runDir, RECORD_FILE);
     const unlock = acquireExclusiveLock(join(runDir, LOCK_FILE));
     if (!unlock) throw createInUseError(await findServer(path));
-    const record: ServerRecord = { pid: process.pid, commandLine: getCommandLine(process.pid) };
+    const workerdConfig = join(runDir, WORKERD_CONFIG);
+    const record: ServerRecord = {
+      pid: process.pid,
+      commandLine: getCommandLine(process.pid),
+      hasLock: true,
+    };
     try {
-      await replaceRecord(recordPath, record);
+      await replaceRecord(recordPath, record, workerdConfig);
     } catch (error) {
       unlock();
       throw error;
     }
+    const socketsDir = await createSocketsDir(runDir);
     return {
       path,
       runDir,
-      socketsDir: await createSocketsDir(runDir),
+      socketsDir,
       objectsDir,
       mailDir: join(path, "mail"),
+      workerdConfig,
       recordWorkerd: (workerd) =>
-        writePrivateFile(recordPath, JSON.stringify({ ...record, workerd })),
+        writePrivateFile(recordPath, JSON.stringify({ ...record, workerd })).catch(() => undefined),
       async release() {
+        if (socketsDir !== runDir) await rm(socketsDir, { recursive: true, force: true });
         await rm(recordPath, { force: true });
         unlock();
       },
     };
   } catch (error) {
     if (error instanceof StartError) throw error;
-    throw new StartError(
-      `DATA_DIR: ${path} can't be used: ${getErrorMessage(error)}; set it to a directory that this user may write to`,
-    );
+    const isFull = ["ENOSPC", "EDQUOT"].includes(getErrorCode(error) ?? "");
+    const remedy = isFull
+      ? "free some space on its disk"
+      : "set it to a directory that this user may write to";
+    throw new StartError(`DATA_DIR: ${path} can't be used: ${getErrorMessage(error)}; ${remedy}`);
   }
 }
 
@@ -97,6 +114,7 @@ export async function findServer(path: string): Promise<number | undefined> {
 }
 
 const LOCK_FILE = "server.lock";
+const WORKERD_CONFIG = "workerd.capnp";
 /** Describes the server that holds the lock, or that held it last. */
 const RECORD_FILE = "server.json";
 
@@ -104,13 +122,17 @@ const RECORD_FILE = "server.json";
  * For the holder of the lock. Stops workerd of a server that was stopped with `kill -9`, if it still runs.
  * @throws StartError when a server of an earlier version runs, which has no lock.
  */
-async function replaceRecord(path: string, record: ServerRecord): Promise<void> {
+async function replaceRecord(
+  path: string,
+  record: ServerRecord,
+  workerdConfig: string,
+): Promise<void> {
   const previous = await readRecord(path);
-  if (previous && previous.pid !== process.pid && isServer(previous)) {
-    throw createInUseError(previous.pid);
-  }
+  // A server that had the lock has ended, and another process, or a thread of this one, may have its id now.
+  const mayRun = previous && !previous.hasLock && previous.pid !== process.pid;
+  if (mayRun && isServer(previous)) throw createInUseError(previous.pid);
   if (previous?.workerd !== undefined)
-    await stopStaleProcess(previous.workerd, "workerd serve", "SIGKILL");
+    await stopStaleProcess(previous.workerd, `workerd serve ${workerdConfig}`, "SIGKILL");
   await writePrivateFile(path, JSON.stringify(record));
 }
 

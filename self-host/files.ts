@@ -1,5 +1,5 @@
 /** Files and directories with secrets: readable by their owner only, and replaced atomically. */
-import { chmod, mkdir, rename, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /** The kernel's limit for the path of a socket is 104 bytes on macOS and 108 on Linux, including the final zero. */
@@ -30,6 +30,12 @@ async function isDirectory(path: string): Promise<boolean> {
 /** A reader gets the old content or the new, even after a crash. Other users can read neither. */
 export async function writePrivateFile(path: string, content: string): Promise<void> {
   const fresh = `${path}.${process.pid}.new`;
-  await writeFile(fresh, content, { mode: 0o600, flush: true });
-  await rename(fresh, path);
+  try {
+    await writeFile(fresh, content, { mode: 0o600, flush: true });
+    await rename(fresh, path);
+  } catch (error) {
+    // On a full disk, a part of it was written.
+    await rm(fresh, { force: true });
+    throw error;
+  }
 }

@@ -270,6 +270,18 @@ function checkHttps(settings: Values, context: z.RefinementCtx): void {
     refuse("TRUST_PROXY", "must not be true with HTTPS_PORT: visitors could claim any address");
   if (redirectPort === port && port !== 0)
     refuse("HTTP_REDIRECT_PORT", "must differ from HTTPS_PORT");
+  if (!sharesAddress(settings.HOST, settings.HTTPS_HOST)) return;
+  for (const name of ["HTTPS_PORT", "HTTP_REDIRECT_PORT"] as const) {
+    if (settings.PORT !== 0 && settings[name] === settings.PORT)
+      refuse(name, "must differ from PORT");
+  }
+}
+
+const ALL_ADDRESSES = [undefined, "0.0.0.0", "::"];
+
+/** Whether a port at one of the hosts is also one at the other. */
+function sharesAddress(host: string, httpsHost: string | undefined): boolean {
+  return host === httpsHost || [host, httpsHost].some((one) => ALL_ADDRESSES.includes(one));
 }
 
 function toHttps(data: Values): HttpsServerSettings | undefined {

@@ -273,9 +273,10 @@ async function waitForSignal(): Promise<NodeJS.Signals> {
   let firstSignalAtMs: number | undefined;
   for (const signal of SIGNALS) {
     process.on(signal, () => {
-      if (firstSignalAtMs !== undefined && Date.now() - firstSignalAtMs > SECOND_SIGNAL_MIN_MS)
+      const nowMs = performance.now();
+      if (firstSignalAtMs !== undefined && nowMs - firstSignalAtMs > SECOND_SIGNAL_MIN_MS)
         process.exit(1);
-      firstSignalAtMs ??= Date.now();
+      firstSignalAtMs ??= nowMs;
       resolve(signal);
     });
   }

@@ -38,6 +38,8 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
   const { host, port, apiHosts, upstreamPaths, traceRequests, limits, log } = options;
   const apiHost = apiHosts[0] ?? "localhost";
   const { total, perSource } = limits;
+  const ping = () =>
+    requestStatus({ socketPath: options.controlPath, method: "GET", path: "/ping" }, PING_MAX_MS);
   const child = new SupervisedProcess(
     {
       name: "front proxy",
@@ -61,12 +63,12 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
           FRONT_CONNECTIONS_PER_SOURCE: Number.isFinite(perSource) ? String(perSource) : "",
         },
       },
-      probe: () => probeHealth({ host, port, apiHost }),
-      ping: () =>
-        requestStatus(
-          { socketPath: options.controlPath, method: "GET", path: "/ping" },
-          PING_MAX_MS,
-        ),
+      probe: async () => {
+        // Another program may answer at the port. The process creates its socket when it accepts connections at all ports.
+        await ping();
+        await probeHealth({ host, port, apiHost });
+      },
+      ping,
       // A killed process leaves its socket behind, and the next one could not bind to its path.
       prepare: () => rm(options.controlPath, { force: true }),
       onLine: (line, stream) =>

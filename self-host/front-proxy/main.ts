@@ -3,6 +3,7 @@
  * limits neither the number nor the age of connections, and exits when it runs out of descriptors, so this process does
  * it in front of workerd. Started by `front-proxy.ts`, which passes its settings in the environment.
  */
+import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
@@ -54,7 +55,7 @@ const visitors = new ConnectedVisitors({ ...settings, limiter, factory, metrics 
 
 const servers: Server[] = [];
 const plainServer = createServer(SOCKET_OPTIONS, (socket) => visitors.accept(socket));
-listen(plainServer, settings.host, settings.port);
+await listen(plainServer, settings.host, settings.port);
 if (settings.https) await listenForHttps(settings.https);
 
 async function listenForHttps(https: HttpsSettings): Promise<void> {
@@ -70,12 +71,12 @@ async function listenForHttps(https: HttpsSettings): Promise<void> {
     admit: (socket) => visitors.admit(socket),
     serve: (socket) => visitors.serveTls(socket, VisitorSession),
   });
-  listen(listeners.https, host, port);
-  if (redirectPort !== null) listen(listeners.redirect, host, redirectPort);
+  await listen(listeners.https, host, port);
+  if (redirectPort !== null) await listen(listeners.redirect, host, redirectPort);
 }
 
-/** @param host null: all addresses. */
-function listen(server: Server, host: string | null, port: number): void {
+/** Resolves when it accepts connections; if it can't, the process ends. @param host null: all addresses. */
+async function listen(server: Server, host: string | null, port: number): Promise<void> {
   servers.push(server);
   server.on("error", (error) => {
     console.error(
@@ -84,6 +85,7 @@ function listen(server: Server, host: string | null, port: number): void {
     process.exit(1);
   });
   server.listen({ ...(host !== null && { host }), port, backlog: BACKLOG });
+  await once(server, "listening");
 }
 
 const readEventLoopDelay = watchEventLoopDelay("front_proxy");

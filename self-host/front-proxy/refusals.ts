@@ -35,6 +35,8 @@ interface RefusalResponse {
   /** Instead of the usual status of the code. */
   status?: number;
   retryAfterSeconds?: number;
+  /** The methods that are supported instead (RFC 9110 §15.5.6). */
+  allow?: string;
 }
 
 /** The refusal of a request. */
@@ -75,6 +77,7 @@ export const INVALID_HEADS: Record<InvalidHead, Refusal> = {
     reason: "connect",
     code: "method_not_allowed",
     message: "This server does not support CONNECT.",
+    allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
   },
 };
 
@@ -122,9 +125,12 @@ export function getRefusalStatus({ code, status = STATUS_BY_CODE[code] }: Refusa
   return status;
 }
 
-/** @returns the text of a whole HTTP response. */
-export function formatRefusal(refusal: RefusalResponse): string {
-  const { code, message, retryAfterSeconds } = refusal;
+/**
+ * @param isForHead whether it answers a HEAD request, and so has no body: some clients fail at bytes after the head.
+ * @returns the text of a whole HTTP response.
+ */
+export function formatRefusal(refusal: RefusalResponse, isForHead = false): string {
+  const { code, message, retryAfterSeconds, allow } = refusal;
   const status = getRefusalStatus(refusal);
   const body: ErrorBody = { error: code, message, fields: getDefaultFields(code) };
   if (retryAfterSeconds !== undefined) body.retry_after_seconds = retryAfterSeconds;
@@ -134,10 +140,12 @@ export function formatRefusal(refusal: RefusalResponse): string {
     "content-type: application/json",
     `content-length: ${Buffer.byteLength(text)}`,
     "cache-control: no-store",
+    "x-content-type-options: nosniff",
     "connection: close",
     `${ERROR_HEADER}: ${code}`,
     `${REQUEST_ID_HEADER}: ${randomUUID()}`,
     ...(retryAfterSeconds === undefined ? [] : [`retry-after: ${retryAfterSeconds}`]),
+    ...(allow === undefined ? [] : [`allow: ${allow}`]),
   ];
-  return `${fields.join("\r\n")}\r\n\r\n${text}`;
+  return `${fields.join("\r\n")}\r\n\r\n${isForHead ? "" : text}`;
 }

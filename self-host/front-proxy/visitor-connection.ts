@@ -24,7 +24,7 @@ import type { Destination } from "./metrics/front-proxy-metrics.ts";
 import { OpenConnection } from "./metrics/open-connection.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
 import type { QueuedRequest } from "./queue/fair-queue.ts";
-import { RequestBody } from "./http1/request-body.ts";
+import { CONTINUE, RequestBody } from "./http1/request-body.ts";
 import { parseRequestHead, type RequestHead } from "./http1/request-head.ts";
 import { ResponseReader, SWITCHING_PROTOCOLS, type ResponseHead } from "./http1/response-reader.ts";
 import {
@@ -37,8 +37,8 @@ import {
   UNAVAILABLE,
   type Refusal,
 } from "./refusals.ts";
-import { createWebSocket, readAcceptance } from "./websockets/accepted-web-socket.ts";
-import type { OpenWebSocket, WebSocketLimits } from "./websockets/open-web-socket.ts";
+import { acceptWebSocket } from "./websockets/accepted-web-socket.ts";
+import type { OpenWebSocket } from "./websockets/open-web-socket.ts";
 import { joinRelay } from "./relay/agent-connection.ts";
 import { findDestination, UpstreamConnection } from "./upstream.ts";
 import type { Visitor, VisitorConnectionOptions } from "./visitor-connection-options.ts";
@@ -59,10 +59,11 @@ export class VisitorConnection {
   #queued: QueuedRequest | undefined;
   /** The last request, until its response begins, if it may be sent again. */
   #repeatable: RequestHead | undefined;
+  /** Whether the last request is a HEAD request, whose response has no body. */
+  #isHeadRequest = false;
   /** Whether the final response to the last request has begun; true before the first one. */
   #hasResponseBegun = true;
   #webSocket: OpenWebSocket | undefined;
-  #webSocketLimits: WebSocketLimits | undefined;
   #isUpgrade = false;
   #isLastRequest = false;
   /** Whether workerd may close the connection after it has answered the last request. */
@@ -167,7 +168,7 @@ export class VisitorConnection {
   get #canReceive(): boolean {
     if (this.#phase.kind === "joined") return false;
     const { isFlushed } = this.#upstream;
-    return isFlushed && !this.#isStalled && !this.#webSocketLimits?.allowance.isUsedUp;
+    return isFlushed && !this.#isStalled && !this.#webSocket?.limits.allowance.isUsedUp;
   }
 
   /** Whether the other end of a WebSocket reads nothing. workerd has no bound for the answers to what it sends. */
@@ -182,6 +183,7 @@ export class VisitorConnection {
       if (this.#head.isTooLarge) this.#refuse(HEAD_TOO_LARGE);
       return EMPTY;
     }
+    this.#isHeadRequest = found.text.startsWith("HEAD ");
     const head = parseRequestHead(found.text, this.#options.cfBlobField);
     if (typeof head === "string") {
       this.#refuse(INVALID_HEADS[head]);
@@ -217,7 +219,7 @@ export class VisitorConnection {
     this.#hasLargeBody = head.body === "chunked" || head.body > DISCARDED_BODY_MAX_BYTES;
     this.#sendHead(head);
     if (head.body === 0) this.#endRequest();
-    else this.#phase = { kind: "body", body: new RequestBody(head.body) };
+    else this.#phase = { kind: "body", body: new RequestBody(head, this.#inviteBody) };
     // If the request had to wait, the bytes after it had to wait too.
     if (this.#queued) this.#continue();
   }
@@ -228,6 +230,11 @@ export class VisitorConnection {
     this.#response.expect(head.method);
     this.#upstream.forward([head.bytes]);
   }
+
+  /** The visitor may wait for it before it sends a body (RFC 9110 §10.1.1). */
+  readonly #inviteBody = (): void => {
+    if (!this.#hasResponseBegun && !this.#visitor.writableEnded) this.#visitor.write(CONTINUE);
+  };
 
   #receiveBody(bytes: Uint8Array): Uint8Array {
     const phase = this.#phase as Extract<Phase, { kind: "body" }>;
@@ -254,6 +261,7 @@ export class VisitorConnection {
   #awaitRequest(): void {
     if (this.#hasLargeBody) this.#upstream.release();
     this.#phase = HEAD;
+    this.#isHeadRequest = false;
     this.#idleSinceMs = performance.now();
   }
 
@@ -298,22 +306,16 @@ export class VisitorConnection {
 
   /** @param bytes the response, and what workerd has sent after it. */
   #openWebSocket({ text, end }: ResponseHead, bytes: Uint8Array): void {
-    const visitor = this.#visitor;
-    const { kind, shownHead } = readAcceptance(text);
-    this.#webSocketLimits = this.#options.createWebSocketLimits(kind, this.#continue);
-    this.#webSocket = createWebSocket(kind, {
-      ...this.#webSocketLimits,
+    const webSocket = (this.#webSocket = acceptWebSocket(text, {
+      visitor: this.#visitor,
       acknowledgementKey: this.#options.connectionKey,
-      hasUnsentBytes: () => visitor.writableLength > 0,
-      writeToVisitor: (data, onWritten) => void visitor.write(data, onWritten),
+      createLimits: (kind) => this.#options.createWebSocketLimits(kind, this.#continue),
       writeToServer: (pieces) => this.#upstream.forward(pieces),
       end: () => this.#end(),
-      reset: () => reset(visitor),
-    });
+    }));
     this.#phase = UPGRADED;
-    this.metrics.kind = kind === "visitor" ? "visitor_websocket" : "program";
-    visitor.write(shownHead, "latin1");
-    this.#webSocket.receiveFromServer(bytes.subarray(end), this.#handleResponseWritten);
+    this.metrics.kind = webSocket.kind === "visitor" ? "visitor_websocket" : "program";
+    webSocket.receiveFromServer(bytes.subarray(end), this.#handleResponseWritten);
     this.#continue();
   }
 
@@ -355,7 +357,7 @@ export class VisitorConnection {
   #refuse(refusal: Refusal): void {
     this.#requestObserver.refuse(refusal);
     this.#dropUpstream();
-    this.#visitor.write(formatRefusal(refusal));
+    this.#visitor.write(formatRefusal(refusal, this.#isHeadRequest));
     this.#endVisitor();
   }
 
@@ -392,7 +394,7 @@ export class VisitorConnection {
   #dropUpstream(): void {
     this.#queued?.end();
     this.#upstream.close();
-    this.#webSocketLimits?.reservation.clear();
-    this.#webSocketLimits?.allowance.end();
+    this.#webSocket?.limits.reservation.clear();
+    this.#webSocket?.limits.allowance.end();
   }
 }

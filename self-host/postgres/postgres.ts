@@ -17,8 +17,8 @@ import type { Log } from "../log.ts";
 import { findUsablePort } from "../processes/ports.ts";
 import { type OsUser, findPostgresAccount } from "./os-user.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
-import { stopStaleProcess } from "../processes/processes.ts";
-import { getErrorMessage } from "../../shared/error-message.ts";
+import { getCommandLine, stopStaleProcess } from "../processes/processes.ts";
+import { getErrorCode, getErrorMessage } from "../../shared/error-message.ts";
 
 const USER = "underpass";
 /** For both pools of the gateway, the start itself, and a few sessions of an operator's psql. */
@@ -40,13 +40,14 @@ export async function startPostgres(
   const clusterDir = join(dataDir, "postgres");
   const account = await findPostgresAccount(clusterDir);
   const binaries = await findBinaries(account);
-  await stopOrphanedPostgres(clusterDir);
+  const stalePid = await stopOrphanedPostgres(clusterDir);
   await initializeCluster(clusterDir, binaries, password, account);
 
   for (let attempt = 1; ; attempt++) {
     try {
-      return await launch(clusterDir, { binaries, password, account }, log);
+      return await launch(clusterDir, { binaries, password, account, stalePid }, log);
     } catch (error) {
+      if (error instanceof StartError) throw error;
       if (attempt === START_MAX_ATTEMPTS) {
         throw new StartError(
           `the embedded PostgreSQL did not start: ${getErrorMessage(error)}; its own messages are in the log above`,
@@ -72,11 +73,13 @@ interface LaunchOptions {
   password: string;
   /** The user of the operating system that PostgreSQL runs as; undefined: this process's own. */
   account: OsUser | undefined;
+  /** A process that is not PostgreSQL, but has the id of one that was killed. */
+  stalePid: number | undefined;
 }
 
 async function launch(
   clusterDir: string,
-  { binaries, password, account }: LaunchOptions,
+  { binaries, password, account, stalePid }: LaunchOptions,
   log: Log,
 ): Promise<EmbeddedPostgres> {
   const port = await findUsablePort(LOOPBACK, 0);
@@ -106,10 +109,16 @@ async function launch(
       spawnOptions: {
         ...account,
         cwd: "/",
-        env: { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" },
+        env: {
+          ...{ PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" },
+          // PostgreSQL takes it for a process that has started it, and starts in spite of it (its pg_ctl uses this).
+          ...(stalePid !== undefined && { PG_GRANDPARENT_PID: String(stalePid) }),
+        },
       },
       descriptor: directory.fd,
       probe: () => checkConnection(url),
+      // After a loss of power, it may have to repeat a gigabyte of changes from a slow disk. Stopped, it would begin again.
+      isStarting: (error) => getErrorCode(error) === CANNOT_CONNECT_NOW,
       onLine: (line) => {
         if (isWorthLogging(line)) log.forward("postgres", "warn", line);
       },
@@ -182,10 +191,20 @@ export function isWorthLogging(line: string): boolean {
   return !EXPECTED_LINE.test(line);
 }
 
+/** PostgreSQL's codes for a password that it does not accept, and for a connection while it starts or recovers. */
+const INVALID_PASSWORD = "28P01";
+const CANNOT_CONNECT_NOW = "57P03";
+
+/** @throws StartError when no further attempt can succeed. */
 async function checkConnection(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
   client.on("error", () => {});
-  await client.connect();
+  await client.connect().catch((error: unknown) => {
+    if (getErrorCode(error) !== INVALID_PASSWORD) throw error;
+    throw new StartError(
+      "DATA_DIR: its secrets.json is not the file that this database was set up with: restore it from a backup",
+    );
+  });
   await client.end();
 }
 
@@ -234,14 +253,26 @@ async function initializeCluster(
   await rename(fresh, clusterDir);
 }
 
-/** After a `kill -9` of the server, its PostgreSQL keeps running. */
-async function stopOrphanedPostgres(clusterDir: string): Promise<void> {
+/**
+ * After a `kill -9` of the server, its PostgreSQL keeps running. If that was killed as well, its id is still in its file, and
+ * may be that of another process now: in a container, even of a thread of this one.
+ * @returns the id of such a process, for which PostgreSQL would refuse to start.
+ */
+async function stopOrphanedPostgres(clusterDir: string): Promise<number | undefined> {
   const pidFile = await readFile(join(clusterDir, PID_FILE), "utf8").catch(() => "");
   const pid = Number(pidFile.split("\n")[0]);
-  if (pid > 0) await stopStaleProcess(pid, getClusterName(clusterDir), "SIGINT");
+  if (!(pid > 0)) return undefined;
+  await stopStaleProcess(pid, getClusterName(clusterDir), "SIGINT");
+  const commandLine = getCommandLine(pid);
+  // An operator may have started PostgreSQL on the directory. Those of other servers have a name.
+  const mayBePostgres =
+    commandLine?.includes("postgres") && !commandLine.includes(CLUSTER_NAME_START);
+  return commandLine === undefined || mayBePostgres ? undefined : pid;
 }
+
+const CLUSTER_NAME_START = "underpass-";
 
 /** Distinguishes the process of this cluster from those of other servers on the machine. */
 function getClusterName(clusterDir: string): string {
-  return `underpass-${createHash("sha256").update(clusterDir).digest("hex").slice(0, 12)}`;
+  return `${CLUSTER_NAME_START}${createHash("sha256").update(clusterDir).digest("hex").slice(0, 12)}`;
 }

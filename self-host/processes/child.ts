@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { StartError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
@@ -19,7 +20,7 @@ export const CHILD_STOP_MAX_MS = 10_000;
 /** Delay before a restart; it doubles with each failure. */
 export const CHILD_RESTART_MIN_MS = 200;
 export const CHILD_RESTART_MAX_MS = 5_000;
-/** How long a child may take until it is ready, including crash recovery of the database. */
+/** How long a child may take until it is ready. */
 const CHILD_READY_MAX_MS = MINUTE_MS;
 /** The delay before a restart is the shortest again after a child has run for this long. */
 const CHILD_STABLE_MS = 30_000;
@@ -33,8 +34,10 @@ export interface ChildOptions {
   spawnOptions: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">;
   /** Passed to the child as descriptor 3. */
   descriptor?: number;
-  /** Checks whether the child is ready; rejects while it is not. Called repeatedly. */
+  /** Checks whether the child is ready; rejects while it is not, with a StartError if it never will be. Called repeatedly. */
   probe(): Promise<void>;
+  /** Whether an error of `probe` is the child's own answer that it needs more time: it is then waited for however long it takes. */
+  isStarting?: (error: unknown) => boolean;
   /** Ends when the process answers, or after `PING_MAX_MS`. Without it, a process that hangs goes unnoticed. */
   ping?: () => Promise<unknown>;
   /** Called before each new process. */
@@ -153,11 +156,12 @@ export class SupervisedProcess {
         if (hasExited(child)) throw new Error("exited");
         return;
       } catch (error) {
+        if (error instanceof StartError) throw error;
         if (hasExited(child))
           throw new Error(`${this.#options.name} ${describeExit(child)} before it was ready`, {
             cause: error,
           });
-        if (performance.now() > deadline) {
+        if (performance.now() > deadline && !this.#options.isStarting?.(error)) {
           throw new Error(
             `${this.#options.name} was not ready after ${CHILD_READY_MAX_MS / 1_000} s: ${getErrorMessage(error)}`,
             { cause: error },

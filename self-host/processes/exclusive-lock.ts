@@ -13,7 +13,8 @@ const held = new Set<Disposable>();
  */
 export function acquireExclusiveLock(path: string): (() => void) | null {
   const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
-  const database = new DatabaseSync(path);
+  // In its defensive mode, SQLite keeps the journal.
+  const database = new DatabaseSync(path, { defensive: false });
   try {
     // Without a journal, nothing is written, so that a full disk does not matter.
     database.exec("PRAGMA journal_mode = OFF; BEGIN EXCLUSIVE");

@@ -61,7 +61,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   const objectsControlSocket = join(socketsDir, OBJECTS_CONTROL_SOCKET);
   const probeSocket = join(socketsDir, PROBE_SOCKET);
   const frontControlSocket = join(socketsDir, FRONT_CONTROL_SOCKET);
-  const configPath = join(dataDir.runDir, "workerd.capnp");
+  const configPath = dataDir.workerdConfig;
   await writePrivateFile(
     configPath,
     await buildConfiguration({

@@ -1,11 +1,18 @@
 /** Servers that start with the same data directory at the same time, after one that was killed. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { on, once } from "node:events";
-import { mkdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { chown, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createTemporaryDir } from "../harness/directories.ts";
+import { mountSmallDisk } from "../../chaos/faults/small-disk.ts";
+import { openDataDir } from "../../self-host/data-dir.ts";
+import { createLog } from "../../self-host/log.ts";
+import { findPostgresAccount } from "../../self-host/postgres/os-user.ts";
+import { startPostgres } from "../../self-host/postgres/postgres.ts";
+import { getCommandLine } from "../../self-host/processes/processes.ts";
+import { readStoredSecrets } from "../../self-host/secrets.ts";
+import { createPreparedDir, createTemporaryDir } from "../harness/directories.ts";
 
 const STARTS = 6;
 const ROUNDS = 3;
@@ -37,6 +44,88 @@ function startProgram() {
   const readLine = async () => ((await lines.next()).value as [string])[0];
   return { child, readLine };
 }
+
+/** Runs until it is killed, with these arguments. */
+async function startIdleProcess(...args: string[]): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [
+    "-e",
+    "console.log(); setInterval(() => {}, 1e6)",
+    ...args,
+  ]);
+  await once(child.stdout!, "data");
+  return child;
+}
+
+/** Process ids are given out again, soon in a container, and to another server with the same command line. */
+test("the record of a server that was killed does not stand for another process with its id", async () => {
+  const program = await startIdleProcess();
+  const commandLine = getCommandLine(program.pid!);
+  const record = { pid: program.pid, commandLine, hasLock: true };
+  await writeFile(join(dir, "run/server.json"), JSON.stringify(record));
+  const opened = await openDataDir(dir);
+  program.kill();
+  // Nothing is written for the lock, which the disk could have no space for.
+  expect((await readdir(join(dir, "run"))).sort()).toEqual(["server.json", "server.lock"]);
+  await opened.release();
+});
+
+test("after a server that was killed, its workerd is ended, and no workerd of another server", async () => {
+  const [own, other] = await Promise.all(
+    [dir, "/other"].map((path) =>
+      startIdleProcess("workerd", "serve", join(path, "run/workerd.capnp")),
+    ),
+  );
+  const ownEnded = once(own!, "exit");
+  for (const program of [other!, own!]) {
+    const record = { pid: ENDED_PID, hasLock: true, workerd: program.pid };
+    await writeFile(join(dir, "run/server.json"), JSON.stringify(record));
+    await (await openDataDir(dir)).release();
+  }
+  expect(await ownEnded).toEqual([null, "SIGKILL"]);
+  expect([other!.exitCode, other!.signalCode]).toEqual([null, null]);
+  other!.kill();
+});
+
+test("PostgreSQL starts although another process has the id of one that was killed", async () => {
+  const dataDir = await createPreparedDir();
+  const account = await findPostgresAccount(join(dataDir, "postgres"));
+  // PostgreSQL ignores processes of other users by itself.
+  const program = spawn("sleep", ["1000"], { stdio: "ignore", ...account });
+  const pidFile = join(dataDir, "postgres/postmaster.pid");
+  await writeFile(pidFile, `${program.pid}\n/proc/self/fd/3\n1000000000\n5432\n`, { mode: 0o600 });
+  if (account) await chown(pidFile, account.uid, account.gid);
+  const { postgres: password } = (await readStoredSecrets(dataDir))!;
+  const { child, stop } = await startPostgres(dataDir, password, createLog(process.stdout));
+  expect(child.pid).not.toBe(program.pid);
+  program.kill();
+  await stop();
+  const otherSecrets = startPostgres(dataDir, "of another directory", createLog(process.stdout));
+  await expect(otherSecrets).rejects.toThrow("secrets.json is not the file that this database");
+  await rm(dataDir, { recursive: true });
+});
+
+/** A file system can be mounted by root on Linux only. */
+test("a full disk prevents a start with the remedy, but not a restart of workerd", async (context) => {
+  const disk = await mountSmallDisk(join(dir, "disk"), 1);
+  if (!disk) return context.skip();
+  try {
+    const { recordWorkerd, release } = await openDataDir(disk.path);
+    disk.fill();
+    await recordWorkerd(ENDED_PID);
+    await release();
+    disk.fill();
+    await expect(openDataDir(disk.path)).rejects.toThrow("free some space on its disk");
+  } finally {
+    await disk.unmount();
+  }
+});
+
+test("sockets whose path would be too long are in a directory that is removed with the last of them", async () => {
+  const { socketsDir, release } = await openDataDir(join(dir, "long".repeat(30)));
+  expect(dirname(socketsDir)).not.toContain("long");
+  await release();
+  await expect(stat(socketsDir)).rejects.toThrow("ENOENT");
+});
 
 test("one of them gets it, and the others say that it is in use", async () => {
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -199,12 +199,27 @@ describe("HTTPS", () => {
     });
   });
 
+  test("may use the same port as plain HTTP at another address, or any free one", () => {
+    const ports = { PORT: "443", HTTPS_PORT: "443", HTTPS_HOST: "192.0.2.1" };
+    expect(readSettings({ ...files, ...ports }).https?.port).toBe(443);
+    expect(readSettings({ ...files, PORT: "0", HTTPS_PORT: "0" }).https?.port).toBe(0);
+  });
+
   test.each([
     [{ HTTPS_PORT: "443" }, /HTTPS_PORT: requires ACME=on, or HTTPS_CERTIFICATE_FILE/],
     [{ HTTPS_PORT: "443", HTTPS_KEY_FILE: "key.pem" }, /HTTPS_KEY_FILE: must be set together/],
     [{ HTTPS_PORT: "443", ACME: "on" }, /HTTP_REDIRECT_PORT: must be set as well/],
     [{ HTTPS_PORT: "443", ...files, TRUST_PROXY: "true" }, /TRUST_PROXY: must not be true/],
     [{ HTTPS_PORT: "80", ...files, HTTP_REDIRECT_PORT: "80" }, /HTTP_REDIRECT_PORT: must differ/],
+    [{ PORT: "443", HTTPS_PORT: "443", ...files }, /HTTPS_PORT: must differ from PORT/],
+    [
+      { HOST: "0.0.0.0", PORT: "443", HTTPS_HOST: "192.0.2.1", HTTPS_PORT: "443", ...files },
+      /HTTPS_PORT: must differ from PORT/,
+    ],
+    [
+      { HTTPS_PORT: "443", ...files, HTTP_REDIRECT_PORT: "8787" },
+      /HTTP_REDIRECT_PORT: must differ from PORT/,
+    ],
     [files, /HTTPS_CERTIFICATE_FILE: has no effect without HTTPS_PORT/],
     [{ ACME: "on" }, /ACME: has no effect without HTTPS_PORT/],
   ])("refuses %j", (settings, message) => {

@@ -4,7 +4,12 @@
  * byte take it seconds. So the data of all chunks that arrive together is forwarded as one chunk, without extensions
  * and trailers.
  */
-import { createBodyReader, type BodyLength, type BodyReader } from "./message-body.ts";
+import { CONTINUE_AFTER_MS } from "../limits.ts";
+import { createBodyReader, type BodyReader } from "./message-body.ts";
+import type { RequestHead } from "./request-head.ts";
+
+/** workerd never sends it. */
+export const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
 const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
@@ -19,10 +24,13 @@ export interface BodyPart {
 export class RequestBody {
   readonly #reader: BodyReader;
   readonly #isChunked: boolean;
+  readonly #invitation: NodeJS.Timeout | undefined;
 
-  constructor(length: BodyLength) {
-    this.#reader = createBodyReader(length);
-    this.#isChunked = length === "chunked";
+  /** @param invite called if the visitor may wait for it, and nothing of the body arrives for a moment. */
+  constructor(head: Pick<RequestHead, "body" | "expectsContinue">, invite: () => void) {
+    this.#reader = createBodyReader(head.body);
+    this.#isChunked = head.body === "chunked";
+    if (head.expectsContinue) this.#invitation = setTimeout(invite, CONTINUE_AFTER_MS);
   }
 
   get isComplete(): boolean {
@@ -34,6 +42,7 @@ export class RequestBody {
    * @returns undefined when the body is malformed.
    */
   read(bytes: Uint8Array): BodyPart | undefined {
+    clearTimeout(this.#invitation);
     let start = 0;
     let end = 0;
     const length = this.#reader.read(bytes, (from, to) => {

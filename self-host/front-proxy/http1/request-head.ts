@@ -23,6 +23,8 @@ export interface RequestHead {
   host: string | null;
   /** The length of the body that follows. */
   body: BodyLength;
+  /** Whether the visitor may wait with the body until it is invited. */
+  expectsContinue: boolean;
   /** Whether the visitor asks for another protocol, such as WebSocket. */
   isUpgrade: boolean;
   /** Whether the request may be sent again if the connection is lost before an answer. */
@@ -44,7 +46,7 @@ const HEAD =
   // Method, target and version; then fields of visible characters, spaces and tabs. No line starts with a space.
   /^([!#$%&'*+.^_`|~\w-]+) ([!-~\x80-\xff]+) HTTP\/1\.([01])\r\n(?:[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
 const FRAMING_FIELDS = new RegExp(
-  `\\r\\n(content-length|transfer-encoding|connection|upgrade|host|${CF_BLOB_HEADER}):[\\t ]*([^\\r]*)`,
+  `\\r\\n(content-length|transfer-encoding|connection|upgrade|expect|host|${CF_BLOB_HEADER}):[\\t ]*([^\\r]*)`,
   "gi",
 );
 /** The form for proxies, which every server must accept, with the host that counts (RFC 9112 §3.2.2). */
@@ -105,6 +107,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
     target,
     host: parsedHost,
     body,
+    expectsContinue: fields.expect.toLowerCase() === "100-continue" && isVersion11,
     isUpgrade,
     canRepeat: body === 0 && REPEATABLE.has(method),
     isLast: !isVersion11 || CLOSE_OPTION.test(connection),
@@ -138,6 +141,7 @@ interface FramingFields {
   transferEncoding: string | undefined;
   connection: string;
   upgrade: string;
+  expect: string;
   hasCfBlobField: boolean;
 }
 
@@ -149,6 +153,7 @@ function readFramingFields(text: string): FramingFields | undefined {
     transferEncoding: undefined,
     connection: "",
     upgrade: "",
+    expect: "",
     hasCfBlobField: false,
   };
   for (const [, name, rawValue] of text.matchAll(FRAMING_FIELDS)) {
@@ -171,6 +176,9 @@ function readFramingFields(text: string): FramingFields | undefined {
         break;
       case "upgrade":
         fields.upgrade += value;
+        break;
+      case "expect":
+        fields.expect = value;
         break;
       default:
         fields.hasCfBlobField = true;

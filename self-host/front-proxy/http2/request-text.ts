@@ -6,6 +6,7 @@
  */
 const CONNECTION_FIELDS = new Set([
   "connection",
+  "http2-settings",
   "keep-alive",
   "proxy-connection",
   "te",

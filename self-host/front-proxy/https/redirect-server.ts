@@ -30,6 +30,7 @@ export function createRedirectServer({
     { headersTimeout: REQUEST_MAX_MS, requestTimeout: REQUEST_MAX_MS },
     (request, response) => {
       response.setHeader("Connection", "close");
+      response.setHeader("X-Content-Type-Options", "nosniff");
       const answer = findAnswer(request.url ?? "/");
       if (answer === undefined) redirect(request, response, suffix);
       else response.end(answer);

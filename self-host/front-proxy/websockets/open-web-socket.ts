@@ -4,6 +4,7 @@ import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts"
 
 export interface OpenWebSocket {
   readonly kind: "visitor" | "program";
+  readonly limits: WebSocketLimits;
   /** @returns how many of the bytes have passed: the others have to wait for the allowance. */
   receiveFromVisitor(bytes: Uint8Array): number;
   /** @param onWritten called when all bytes were written to the visitor. */

@@ -5,7 +5,7 @@
  */
 import { FrameReader, OPCODE, type FrameHandler, type FrameHead } from "./frame-reader.ts";
 import { IncompleteMessage } from "./incomplete-message.ts";
-import type { OpenWebSocket, WebSocketOptions } from "./open-web-socket.ts";
+import type { OpenWebSocket, WebSocketLimits, WebSocketOptions } from "./open-web-socket.ts";
 
 export class ProgramWebSocket implements OpenWebSocket, FrameHandler {
   readonly kind = "program";
@@ -26,6 +26,10 @@ export class ProgramWebSocket implements OpenWebSocket, FrameHandler {
   constructor(options: WebSocketOptions) {
     this.#options = options;
     this.#message = new IncompleteMessage(options.reservation);
+  }
+
+  get limits(): WebSocketLimits {
+    return this.#options;
   }
 
   receiveFromVisitor(bytes: Uint8Array): number {

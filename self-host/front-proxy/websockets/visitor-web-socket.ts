@@ -16,7 +16,7 @@ import {
   type FrameHandler,
   type FrameHead,
 } from "./frame-reader.ts";
-import type { OpenWebSocket, WebSocketOptions } from "./open-web-socket.ts";
+import type { OpenWebSocket, WebSocketLimits, WebSocketOptions } from "./open-web-socket.ts";
 import { VisitorFrames, type VisitorFramesEvents } from "./visitor-frames.ts";
 
 /**
@@ -47,6 +47,10 @@ export class VisitorWebSocket implements OpenWebSocket, FrameHandler, VisitorFra
   constructor(options: VisitorWebSocketOptions) {
     this.#options = options;
     this.#fromVisitor = new VisitorFrames(this, options);
+  }
+
+  get limits(): WebSocketLimits {
+    return this.#options;
   }
 
   receiveFromVisitor(bytes: Uint8Array): number {

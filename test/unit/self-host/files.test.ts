@@ -1,8 +1,8 @@
 /** Directories for secrets. */
-import { rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createPrivateDirectory } from "../../../self-host/files.ts";
+import { createPrivateDirectory, writePrivateFile } from "../../../self-host/files.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
 
 let root: string;
@@ -23,4 +23,11 @@ test("a file in the place of a directory is an error that names it", async () =>
   const path = join(root, "file");
   await writeFile(path, "");
   await expect(createPrivateDirectory(path)).rejects.toThrow(path);
+});
+
+test("a file that can't be replaced leaves nothing behind", async () => {
+  const path = join(root, "secrets/key");
+  await mkdir(path, { recursive: true });
+  await expect(writePrivateFile(path, "secret")).rejects.toThrow("EISDIR");
+  expect(await readdir(join(root, "secrets"))).toEqual(["key"]);
 });

@@ -5,6 +5,7 @@ import {
   SupervisedProcess,
   type ChildOptions,
 } from "../../../self-host/processes/child.ts";
+import { HOUR_MS } from "../../../shared/time.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 const ignore = (): void => undefined;
@@ -49,6 +50,31 @@ test("a child whose program does not exist is not started", async () => {
   const child = createChild({ command: "/no/such/program" });
   await expect(child.start()).rejects.toThrow("ENOENT");
   await child.stop();
+});
+
+test.each([
+  ["that says that it is still starting is waited for", "starting", 3],
+  ["that does not become ready is stopped", "silent", 1],
+])("after a minute, a child %s", async (_, message, probesUntilEnd) => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let probes = 0;
+  const child = createChild({
+    probe: () => {
+      probes += 1;
+      if (probes === 3) return Promise.resolve();
+      vi.advanceTimersByTime(HOUR_MS);
+      return Promise.reject(new Error(message));
+    },
+    isStarting: (error) => error instanceof Error && error.message === "starting",
+  });
+  onTestFinished(() => child.stop());
+  const outcome = await child.start().then(
+    () => "ready",
+    (error: Error) => error.message,
+  );
+  expect(outcome).toMatch(message === "starting" ? /^ready$/ : /was not ready after 60 s: silent/);
+  expect(probes).toBe(probesUntilEnd);
 });
 
 test("a child is waited for, also when the clock is set meanwhile", async () => {

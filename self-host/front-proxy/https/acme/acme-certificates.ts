@@ -67,7 +67,7 @@ export class AcmeCertificates {
       this.#certificates.set(name, known);
       return known.context;
     }
-    if (!NAME.test(name) || this.#now() < (this.#unavailable.get(name) ?? 0)) return undefined;
+    if (!NAME.test(name) || this.#isUnavailable(name)) return undefined;
     return (await this.#prepareOnce(name))?.context;
   }
 
@@ -89,14 +89,25 @@ export class AcmeCertificates {
   /** Renews the stored certificates that expire soon, one after the other. */
   async renewAll(): Promise<void> {
     for (const name of await this.#options.store.listNames()) {
-      const stored = await this.#readStored(name);
-      if (stored && !this.#isDue(stored)) continue;
-      if (this.#now() < (this.#unavailable.get(name) ?? 0)) continue;
-      const isAllowed = await this.#options.isAllowed(name);
-      if (isAllowed) await this.#order(name);
-      // Its tunnel or domain may come back while the certificate is valid.
-      else if (!stored || this.#now() > stored.validToMs) await this.#options.store.remove(name);
+      await this.#renew(name).catch((error: unknown) =>
+        console.error(`the certificate for ${name} can't be renewed: ${getErrorMessage(error)}`),
+      );
     }
+  }
+
+  async #renew(name: string): Promise<void> {
+    const stored = await this.#readStored(name);
+    if ((stored && !this.#isDue(stored)) || this.#isUnavailable(name)) return;
+    const isAllowed = await this.#options.isAllowed(name);
+    if (isAllowed) await this.#order(name);
+    // Its tunnel or domain may come back while the certificate is valid.
+    else if (!stored || this.#now() > stored.validToMs) await this.#options.store.remove(name);
+  }
+
+  /** Not when the clock was set back since then. */
+  #isUnavailable(name: string): boolean {
+    const leftMs = (this.#unavailable.get(name) ?? 0) - this.#now();
+    return leftMs > 0 && leftMs <= FAILED_MS;
   }
 
   #isDue({ validFromMs, validToMs }: Certificate): boolean {

@@ -1,6 +1,11 @@
-/** Responses to uploads of which the server has not read everything. */
+/** Responses to uploads of which the server has not read everything, or has got nothing yet. */
+import { setImmediate } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { HELD_MAX_MS, LINGER_PAUSE_MAX_MS } from "../../../../self-host/front-proxy/limits.ts";
+import {
+  CONTINUE_AFTER_MS,
+  HELD_MAX_MS,
+  LINGER_PAUSE_MAX_MS,
+} from "../../../../self-host/front-proxy/limits.ts";
 import type { ConnectionEnd } from "../../../harness/connection-end.ts";
 import { CF_BLOB_FIELD, FrontProxyStage, GET, OK } from "../../../harness/front-proxy-stage.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
@@ -77,3 +82,41 @@ test("before it ends, a visitor who leaves while the server reads nothing is not
     return stage.closed === 1;
   }, WAIT_OPTIONS);
 });
+
+const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
+const EXPECTANT = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+
+test("a visitor that waits with the body of its request is invited to send it", async () => {
+  const visitor = await stage.visit();
+  visitor.send(EXPECTANT);
+  await visitor.waitFor(CONTINUE);
+  visitor.send("hi");
+  const origin = await stage.server();
+  await origin.waitFor("\r\n\r\nhi");
+  origin.send(OK);
+  await visitor.waitFor(CONTINUE + OK);
+});
+
+test.each([
+  ["when the response is there", "", OK],
+  ["when it has sent a part", "h", ""],
+])("a visitor is not invited %s", async (_, body, response) => {
+  const visitor = await stage.visit();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  visitor.send(EXPECTANT + body);
+  await waitWithoutTimers(() => stage.arrived[0]?.received.endsWith(`\r\n\r\n${body}`) ?? false);
+  const origin = stage.arrived[0]!;
+  origin.send(response);
+  await waitWithoutTimers(() => visitor.received === response);
+  vi.advanceTimersByTime(CONTINUE_AFTER_MS);
+  vi.useRealTimers();
+  visitor.send("hi".slice(body.length));
+  await origin.waitFor("hi");
+  if (response === "") origin.send(OK);
+  await visitor.waitFor(OK);
+  expect(visitor.received).toBe(OK);
+});
+
+async function waitWithoutTimers(isMet: () => boolean): Promise<void> {
+  while (!isMet()) await setImmediate();
+}

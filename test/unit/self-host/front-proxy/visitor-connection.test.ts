@@ -6,7 +6,6 @@ import {
   HELD_MAX_MS,
   UNREAD_MAX_MS,
 } from "../../../../self-host/front-proxy/limits.ts";
-import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/http1/request-head.ts";
 import {
   API_HOST,
   CF_BLOB_FIELD,
@@ -262,34 +261,6 @@ describe("another protocol", () => {
 });
 
 describe("a connection ends", () => {
-  test.each([
-    ["that is no HTTP", "hello\r\n\r\n", 400],
-    ["that begins TLS, and waits for the answer,", "\x16\x03\x01", 400],
-    [
-      "with a length and an encoding",
-      `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
-      400,
-    ],
-    ["without a Host", "GET / HTTP/1.1\r\n\r\n", 400],
-    ["with another encoding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501],
-    ["for another server", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", 405],
-    ["with a head that does not end", `GET / HTTP/1.1\r\nX: ${"a".repeat(HEAD_MAX_BYTES)}`, 431],
-    [
-      "with too many header fields",
-      `GET / HTTP/1.1\r\nHost: a\r\n${"X:\r\n".repeat(256)}\r\n`,
-      431,
-    ],
-  ])("after a request %s", async (_, text, status) => {
-    const visitor = await stage.visit();
-    visitor.send(text);
-    await vi.waitUntil(() => visitor.hasEnded, WAIT_OPTIONS);
-    expect(visitor.received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(visitor.received).toMatch(/\r\nunderpass-error: [a-z_]+\r\nunderpass-request-id: /);
-    const isInvalid = visitor.received.includes('"error":"invalid_request"');
-    expect(visitor.received.includes('"fields":[]')).toBe(isInvalid);
-    expect(stage.arrived).toEqual([]);
-  });
-
   const UPLOAD = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n";
   const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 

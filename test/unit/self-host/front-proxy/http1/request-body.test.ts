@@ -5,7 +5,7 @@ import { RequestBody } from "../../../../../self-host/front-proxy/http1/request-
 /** Reads the bytes in parts of these sizes. @returns what is forwarded and what follows, or null when it is malformed. */
 function read(body: number | "chunked", text: string, sizes: number[] = []) {
   const bytes = Buffer.from(text, "latin1");
-  const reader = new RequestBody(body);
+  const reader = new RequestBody({ body, expectsContinue: false }, () => undefined);
   let forwarded = "";
   let at = 0;
   for (const size of [...sizes, bytes.length]) {

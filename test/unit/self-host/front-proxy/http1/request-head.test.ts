@@ -72,6 +72,16 @@ describe("a head", () => {
   });
 
   test.each([
+    [true, "POST / HTTP/1.1", ["Expect: 100-Continue"]],
+    [false, "POST / HTTP/1.0", ["Expect: 100-continue"]],
+    [false, "POST / HTTP/1.1", ["Expect: other"]],
+    [false, "POST / HTTP/1.1", []],
+  ])("says whether the visitor may wait with the body: %s for %s %j", (expected, line, lines) => {
+    const head = parseValid(line, "Host: a", "Content-Length: 1", ...lines);
+    expect(head.expectsContinue).toBe(expected);
+  });
+
+  test.each([
     [true, "GET / HTTP/1.1", ["Connection: close"]],
     [true, "GET / HTTP/1.1", ["Connection: TE, Close"]],
     [true, "GET / HTTP/1.0", ["Connection: keep-alive"]],

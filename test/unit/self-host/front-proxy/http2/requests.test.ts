@@ -102,8 +102,8 @@ test("requests after each other use the same connection to the server, and those
 test("a response loses only fields of the connection, and keeps repeated ones and other bytes", async () => {
   const { status, headers, body } = await exchange(
     {},
-    "HTTP/1.1 404 Nope\r\nConnection: keep-alive, x\r\nKeep-Alive: 5\r\nTransfer-Encoding: chunked\r\n" +
-      "Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nAge: 1\r\nAge: 2\r\nX-Name: \xe9 \r\nDate: now\r\n\r\n" +
+    "HTTP/1.1 404 Nope\r\nConnection: keep-alive, x\r\nKeep-Alive: 5\r\nHTTP2-Settings: a\r\n" +
+      "Transfer-Encoding: chunked\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nAge: 1\r\nAge: 2\r\nX-Name: \xe9 \r\nDate: now\r\n\r\n" +
       "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n",
   );
   expect([status, body]).toEqual([404, "abcde"]);
@@ -129,17 +129,27 @@ test.each([
 });
 
 test("informational responses precede the final one", async () => {
-  const stream = await request({ ":method": "POST", expect: "100-continue", "content-length": 2 });
+  const stream = await request({ ":method": "POST", "content-length": 2 });
   const informational: IncomingHttpHeaders[] = [];
   stream.on("headers", (headers: IncomingHttpHeaders) => informational.push({ ...headers }));
   const server = await stage.server();
-  await server.waitFor("expect: 100-continue\r\n");
+  await server.waitFor("\r\n\r\n");
   server.send(
     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\nLink: b\r\n\r\n",
   );
   await vi.waitUntil(() => informational.length === 2, WAIT_OPTIONS);
   expect(informational).toMatchObject([{ ":status": 100 }, { ":status": 103, link: "a, b" }]);
   stream.end("hi");
+  await server.waitFor("\r\n\r\nhi");
+  server.send(OK);
+  expect((await readResponse(stream)).status).toBe(200);
+});
+
+test("a visitor that waits with the body of its request is invited to send it", async () => {
+  const stream = await request({ ":method": "POST", expect: "100-continue", "content-length": 2 });
+  await once(stream, "continue");
+  stream.end("hi");
+  const server = await stage.server();
   await server.waitFor("\r\n\r\nhi");
   server.send(OK);
   expect((await readResponse(stream)).status).toBe(200);
@@ -224,9 +234,11 @@ test("refusals of the front proxy are responses, and the session goes on", async
     { error: "invalid_host" },
   ]);
   expect(invalid.headers.connection).toBeUndefined();
+  expect(invalid.headers["x-content-type-options"]).toBe("nosniff");
   const connect = client.request({ ":method": "CONNECT", ":authority": "a:443" });
   connect.on("error", () => undefined);
-  expect((await readResponse(connect)).status).toBe(405);
+  const refused = await readResponse(connect);
+  expect([refused.status, refused.headers.allow]).toEqual([405, expect.stringMatching(/^GET, /)]);
   const third = "x".repeat(HEAD_MAX_BYTES / 3);
   const large = await request({ "x-a": third, "x-b": third, "x-c": third });
   expect((await readResponse(large)).status).toBe(431);

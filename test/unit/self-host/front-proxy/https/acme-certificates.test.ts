@@ -77,6 +77,29 @@ test("a failed renewal leaves the old certificate in use, and is repeated after 
   expect(await certificates.getContext("a.example")).not.toBe(first);
 });
 
+test("a name whose look-up fails does not prevent the renewal of the next one", async () => {
+  const { certificates, clock, allowed, issue, isAllowed } = create();
+  for (const name of ["a.example", "b.example", "c.example"]) {
+    allowed.add(name);
+    await certificates.getContext(name);
+  }
+  clock.nowMs += LIFETIME_MS - DAY_MS;
+  isAllowed.mockClear().mockRejectedValueOnce(new Error("answered with 500"));
+  await certificates.renewAll();
+  expect(isAllowed.mock.calls).toEqual([["a.example"], ["b.example"], ["c.example"]]);
+  expect(issue).toHaveBeenCalledTimes(5);
+});
+
+test("a name does not wait longer for its certificate because the clock was set back", async () => {
+  const { certificates, clock, allowed, issue } = create();
+  allowed.add("a.example");
+  issue.mockRejectedValueOnce(new Error("the authority is down"));
+  expect(await certificates.getContext("a.example")).toBeUndefined();
+  expect(await certificates.getContext("a.example")).toBeUndefined();
+  clock.nowMs -= DAY_MS;
+  expect(await certificates.getContext("a.example")).toBeDefined();
+});
+
 test("a file that can't be read is replaced by a new certificate", async () => {
   const { certificates, stored, allowed, issue } = create();
   allowed.add("a.example");

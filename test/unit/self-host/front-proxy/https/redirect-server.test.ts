@@ -24,3 +24,22 @@ test("connections are counted until they end, and those beyond the limit are clo
   await vi.waitFor(() => expect(open).toBe(0), WAIT_OPTIONS);
   server.close();
 });
+
+test("no response is taken for another type", async () => {
+  const server = createRedirectServer({
+    httpsPort: 443,
+    findAnswer: (path) => (path === "/known" ? "answer" : undefined),
+    admit: () => () => undefined,
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  for (const [path, status] of [
+    ["/known", 200],
+    ["/other", 308],
+  ]) {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { redirect: "manual" });
+    expect(response.status).toBe(status);
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+  }
+  server.close();
+});
