@@ -2,11 +2,12 @@
 import { Outlet, useLocation } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import { ErrorPage } from "../ui/feedback/error-page.tsx";
+import { loadPage } from "../ui/feedback/load-error.ts";
 import { Skeleton } from "../ui/feedback/query-content.tsx";
 import { retrySession, useSession } from "./session-state.ts";
 
 const SignIn = lazy(async () => {
-  const { SignIn: component } = await import("../pages/sign-in/sign-in.tsx");
+  const { SignIn: component } = await loadPage(() => import("../pages/sign-in/sign-in.tsx"));
   return { default: component };
 });
 

@@ -1,7 +1,8 @@
 /** An error message in place of the content that could not be loaded. */
 import { getUserMessage, RequestError } from "../../api/request.ts";
 import { Button } from "../button.tsx";
-import { isLoadError } from "./load-error.ts";
+import { isLoadError, PageLoadError } from "./load-error.ts";
+import { LoadErrorNotice } from "./load-error-notice.tsx";
 import { UpgradeHint } from "./upgrade-hint.tsx";
 
 export interface ErrorNoticeProps {
@@ -12,7 +13,7 @@ export interface ErrorNoticeProps {
 }
 
 export function ErrorNotice({ error, onRetry, isRetrying = false }: ErrorNoticeProps) {
-  if (isLoadError(error)) return <LoadErrorNotice />;
+  if (isLoadError(error)) return <LoadErrorNotice isWholePage={error instanceof PageLoadError} />;
   const requestId = error instanceof RequestError ? error.requestId : null;
   // The same request is refused again, until an admin has changed the role.
   const isForbidden = error instanceof RequestError && error.code === "forbidden";
@@ -34,17 +35,6 @@ export function ErrorNotice({ error, onRetry, isRetrying = false }: ErrorNoticeP
           </Button>
         </div>
       )}
-    </div>
-  );
-}
-
-function LoadErrorNotice() {
-  return (
-    <div className="notice bad" role="alert">
-      <p>This could not be loaded. Check your connection, then reload the page.</p>
-      <div className="actions">
-        <Button onClick={() => location.reload()}>Reload the page</Button>
-      </div>
     </div>
   );
 }
