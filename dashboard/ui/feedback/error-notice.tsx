@@ -5,6 +5,9 @@ import { isLoadError, PageLoadError } from "./load-error.ts";
 import { LoadErrorNotice } from "./load-error-notice.tsx";
 import { UpgradeHint } from "./upgrade-hint.tsx";
 
+/** The same request is refused again, at least until an admin has changed the role. */
+const FINAL_CODES: readonly RequestError["code"][] = ["forbidden", "invalid_token"];
+
 export interface ErrorNoticeProps {
   error: unknown;
   onRetry: () => void;
@@ -15,8 +18,7 @@ export interface ErrorNoticeProps {
 export function ErrorNotice({ error, onRetry, isRetrying = false }: ErrorNoticeProps) {
   if (isLoadError(error)) return <LoadErrorNotice isWholePage={error instanceof PageLoadError} />;
   const requestId = error instanceof RequestError ? error.requestId : null;
-  // The same request is refused again, until an admin has changed the role.
-  const isForbidden = error instanceof RequestError && error.code === "forbidden";
+  const canSucceed = !(error instanceof RequestError && FINAL_CODES.includes(error.code));
   return (
     <div className="notice bad" role="alert">
       <p>
@@ -28,7 +30,7 @@ export function ErrorNotice({ error, onRetry, isRetrying = false }: ErrorNoticeP
           Request <code>{requestId}</code>
         </p>
       )}
-      {!isForbidden && (
+      {canSucceed && (
         <div className="actions">
           <Button isBusy={isRetrying} onClick={onRetry}>
             Try again
