@@ -28,6 +28,7 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   boundTunnelId: field("The tunnel that the domain leads to; null while it leads to none.", UUID),
   user_id: field("The id of a member.", UUID),
   invited_by: field("The member who sent the invitation; null when the account is deleted.", UUID),
+  organization_name: field("The name of the organization.", "Analytical Engines"),
   inviter_email: field(
     "The address of the member who sent the invitation; null when the account is deleted.",
     "ada@example.com",
