@@ -1,6 +1,7 @@
 /** What a page does when the session, the network or the time changes while it is open. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import type { Organization } from "../../../../protocol/schemas/organizations/organizations.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../../protocol/limits.ts";
 import { mintToken, newEmail, PASSWORD, startApi } from "../../../harness/server/api.ts";
 import { findAccessibilityProblems } from "../../../harness/browser/page-checks.ts";
@@ -230,4 +231,28 @@ test("a part that fails says which request it was, and the rest of the page work
   await page.unrouteAll();
   await section.getByRole("button", { name: "Try again" }).click();
   await section.getByText(owner.email).waitFor();
+});
+
+test("a page follows the role of its user, and after their removal from the organization shows another one", async () => {
+  const owner = await pages.api.owner();
+  const colleague = await pages.api.colleague(owner, "viewer");
+  const page = await pages.openAs(colleague.email, "/tokens");
+  const { body: organization } = await owner.get<Organization>(`/orgs/${owner.orgId}`);
+  const shown = page.getByRole("banner").getByRole("button").first();
+  await shown.filter({ hasText: organization.name }).waitFor();
+  const mint = page.getByRole("button", { name: "Mint a token" });
+  expect(await mint.count()).toBe(0);
+  const path = `/orgs/${owner.orgId}/members/${colleague.userId}`;
+  await owner.patch(path, { role: "member" });
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+  await mint.click();
+  await page.getByLabel("Name", { exact: true }).fill("too-late");
+
+  await owner.delete(path);
+  const refused = page.waitForResponse((response) => response.url().endsWith("/tokens"));
+  await clickButton(page, "Mint");
+  await refused;
+  await page.getByText(`You are no longer a member of ${organization.name}.`).waitFor();
+  await shown.filter({ hasNotText: organization.name }).waitFor();
+  await page.getByRole("heading", { name: "No machine has a token yet" }).waitFor();
 });
