@@ -9,8 +9,8 @@ const memory = new Map<string, string | null>();
 
 export function writeStored(where: StorageArea, name: string, value: string | null): void {
   try {
-    if (value === null) window[where].removeItem(name);
-    else window[where].setItem(name, value);
+    if (value === null) globalThis[where].removeItem(name);
+    else globalThis[where].setItem(name, value);
     memory.delete(name);
   } catch {
     memory.set(name, value);
@@ -21,7 +21,7 @@ export function readStored(where: StorageArea, name: string): string | null {
   const unstored = memory.get(name);
   if (unstored !== undefined) return unstored;
   try {
-    return window[where].getItem(name);
+    return globalThis[where].getItem(name);
   } catch {
     return null;
   }

@@ -15,7 +15,7 @@ function stubStorage(stored = new Map<string, string>()) {
       stored.set(name, value);
     },
   };
-  vi.stubGlobal("window", { localStorage });
+  vi.stubGlobal("localStorage", localStorage);
   return state;
 }
 afterEach(() => vi.unstubAllGlobals());
