@@ -1,22 +1,28 @@
-/** Small values in the browser's storage. If the browser refuses access, they are stored as long as the page is open. */
+/**
+ * Small values in the browser's storage. If the browser refuses access, or its storage is full, they are stored as long as the
+ * page is open.
+ */
 type StorageArea = "localStorage" | "sessionStorage";
 
-const memory = new Map<string, string>();
+/** The values that the browser did not store; null: removed. */
+const memory = new Map<string, string | null>();
 
 export function writeStored(where: StorageArea, name: string, value: string | null): void {
   try {
-    if (value === null) window[where].removeItem(name);
-    else window[where].setItem(name, value);
+    if (value === null) globalThis[where].removeItem(name);
+    else globalThis[where].setItem(name, value);
+    memory.delete(name);
   } catch {
-    if (value === null) memory.delete(name);
-    else memory.set(name, value);
+    memory.set(name, value);
   }
 }
 
 export function readStored(where: StorageArea, name: string): string | null {
+  const unstored = memory.get(name);
+  if (unstored !== undefined) return unstored;
   try {
-    return window[where].getItem(name);
+    return globalThis[where].getItem(name);
   } catch {
-    return memory.get(name) ?? null;
+    return null;
   }
 }

@@ -21,14 +21,26 @@ const SESSION_ENDED = "Your session has ended. Please sign in again.";
 let token: string | null = null;
 /** Whose session this page renews. A page of a tunnel could have given this browser the cookie of another user. */
 let userId: string | null = null;
+/** The organization of the access token. The session is renewed for another one if the user is no longer a member of it. */
+let organizationId: string | null = null;
 let renewal: Promise<boolean> | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let notifySessionEnd: (why: string) => void = () => {};
 let notifySessionStart: () => void = () => {};
+let notifyOrganizationLoss: () => void = () => {};
 
-/** @param onStart runs after a sign-in or a switch. @param onEnd runs when the session has ended, here or elsewhere. */
-export function watchSession(onStart: () => void, onEnd: (why: string) => void): void {
+export interface SessionListener {
+  /** After a sign-in or a switch. */
+  onStart: () => void;
+  /** The session continues in another organization, because the user is no longer a member of the previous one. */
+  onOrganizationLoss: () => void;
+  /** The session has ended, here or elsewhere. */
+  onEnd: (why: string) => void;
+}
+
+export function watchSession({ onStart, onOrganizationLoss, onEnd }: SessionListener): void {
   notifySessionStart = onStart;
+  notifyOrganizationLoss = onOrganizationLoss;
   notifySessionEnd = onEnd;
 }
 
@@ -50,6 +62,7 @@ function endSession(why: string): void {
   clearTimeout(timer);
   token = null;
   userId = null;
+  organizationId = null;
   notifySessionEnd(why);
 }
 
@@ -62,6 +75,7 @@ function endSession(why: string): void {
 export async function resumeSession(isJustStarted: boolean): Promise<boolean> {
   const hint = readSessionHint();
   if (!isJustStarted && hint === null) return false;
+  organizationId = null;
   // After a sign-in on another page the user may be another one. Hints of earlier versions do not name the user.
   userId = isJustStarted ? null : (/^[0-9a-f-]{36}(?= )/.exec(hint ?? "")?.[0] ?? null);
   const isSignedIn = await renew(token);
@@ -81,15 +95,18 @@ export async function call<Answer>(
   body?: unknown,
   signal?: AbortSignal,
 ): Promise<Answer> {
-  const used = token;
+  const [used, usedIn] = [token, organizationId];
   const options = { body, ...(signal && { signal }) };
   try {
     return await send<Answer>(method, path, { ...options, bearer: used });
   } catch (error) {
     const isRefused = error instanceof RequestError && error.code === "unauthorized";
     if (!isRefused || used === null) throw error;
-    // The page shows the sign-in again, so the result of this call is no longer needed.
-    if (!(await renew(used))) return new Promise(() => {});
+    const isRenewed = await renew(used);
+    // A change is not made in another organization than the page showed.
+    const isMeantElsewhere = organizationId !== usedIn && method !== "GET";
+    // The page shows the sign-in or the other organization, so the result of this call is no longer needed.
+    if (!isRenewed || isMeantElsewhere) return new Promise(() => {});
     return send<Answer>(method, path, { ...options, bearer: token });
   }
 }
@@ -123,7 +140,9 @@ async function renewToken(): Promise<boolean> {
   const hint = readSessionHint();
   try {
     const query = userId === null ? "" : `?${new URLSearchParams({ user_id: userId })}`;
+    const previous = organizationId;
     setAccessToken((await send<AccessToken>("POST", `/auth/refresh${query}`)).access_token);
+    if (previous !== null && organizationId !== previous) notifyOrganizationLoss();
     return true;
   } catch (error) {
     if (!(error instanceof RequestError) || error.code !== "unauthorized") throw error;
@@ -136,17 +155,19 @@ async function renewToken(): Promise<boolean> {
 
 function setAccessToken(accessToken: string): void {
   token = accessToken;
-  userId = readUserId(accessToken);
+  const claims = readClaims(accessToken);
+  userId = claims.sub;
+  organizationId = claims.org;
   clearTimeout(timer);
   // When it fails, the next call reports the error.
   const renewSoon = () => void renew(accessToken).catch(() => {});
   timer = setTimeout(renewSoon, (ACCESS_TOKEN_SECONDS - ACCESS_TOKEN_RENEW_EARLY_SECONDS) * 1000);
 }
 
-/** From the claims of a token that the service has just issued to this page. */
-function readUserId(accessToken: string): string {
+/** The ids of the user and the organization in a token that the service has just issued to this page. */
+function readClaims(accessToken: string): { sub: string; org: string } {
   const claims = atob(accessToken.split(".")[1]!.replaceAll("-", "+").replaceAll("_", "/"));
-  return (JSON.parse(claims) as { sub: string }).sub;
+  return JSON.parse(claims) as { sub: string; org: string };
 }
 
 function updateSessionHint(): void {

@@ -7,6 +7,7 @@ import {
   Outlet,
 } from "@tanstack/react-router";
 import type { DashboardPath } from "../../protocol/dashboard-paths.ts";
+import { loadPage } from "../ui/feedback/load-error.ts";
 import { NotFoundPage } from "./not-found-page.tsx";
 import { SessionGate } from "./session-gate.tsx";
 import { Shell } from "./shell/shell.tsx";
@@ -61,7 +62,7 @@ function createPages(parent: typeof rootRoute | typeof gate | typeof shell, fram
       createRoute({
         getParentRoute: () => parent,
         path: path.replace(":id", "$id"),
-        component: lazyRouteComponent(load, "Page"),
+        component: lazyRouteComponent(() => loadPage(load), "Page"),
       }),
     );
 }

@@ -1,12 +1,14 @@
 /** Shows its pages to a signed-in user, and the steps of the sign-in to others. The URL stays the same meanwhile. */
 import { Outlet, useLocation } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useEffect } from "react";
+import { notify } from "../ui/feedback/notifications.tsx";
 import { ErrorPage } from "../ui/feedback/error-page.tsx";
+import { loadPage } from "../ui/feedback/load-error.ts";
 import { Skeleton } from "../ui/feedback/query-content.tsx";
 import { retrySession, useSession } from "./session-state.ts";
 
 const SignIn = lazy(async () => {
-  const { SignIn: component } = await import("../pages/sign-in/sign-in.tsx");
+  const { SignIn: component } = await loadPage(() => import("../pages/sign-in/sign-in.tsx"));
   return { default: component };
 });
 
@@ -25,6 +27,10 @@ const TITLES: Record<string, { title: string; intro: string }> = {
 export function SessionGate() {
   const session = useSession();
   const { pathname } = useLocation();
+  const notice = session.phase === "signed-in" ? session.notice : "";
+  useEffect(() => {
+    if (notice !== "") notify(notice);
+  }, [notice]);
   switch (session.phase) {
     case "loading":
       return <LoadingPage />;

@@ -9,7 +9,15 @@ export type SessionState =
   | { phase: "loading" }
   | { phase: "failed"; error: unknown }
   | { phase: "signed-out"; notice: string; challenge: string | null }
-  | { phase: "signed-in"; me: Me };
+  | {
+      phase: "signed-in";
+      me: Me;
+      /** Why the page shows another organization than before; empty if the user has chosen it. */
+      notice: string;
+    };
+
+/** How often the account is loaded again: an admin can change the user's role, and an owner the plan. */
+const ME_RELOAD_MS = 30_000;
 
 let state: SessionState = { phase: "loading" };
 const listeners = new Set<() => void>();
@@ -37,7 +45,13 @@ export function useMe(): Me {
 
 /** Resumes the session of the refresh cookie. Call it once, when the page is opened. */
 export async function initializeSession(parameters: OneTimeParameters): Promise<void> {
-  watchSession(beginOtherSession, endSession);
+  watchSession({
+    onStart: () => beginOtherSession(),
+    onOrganizationLoss: loseOrganization,
+    onEnd: endSession,
+  });
+  setInterval(() => void followMe(), ME_RELOAD_MS);
+  document.addEventListener("visibilitychange", () => void followMe());
   await resume(parameters);
 }
 
@@ -62,7 +76,7 @@ export function retrySession(): void {
 }
 
 /** Loads the account again: after a sign-in, and when its organization, plan or second factor has changed. */
-export async function loadMe(): Promise<void> {
+export async function loadMe(notice = ""): Promise<void> {
   try {
     const me = await load<Me>("/auth/me");
     const isSameOrganization =
@@ -71,17 +85,32 @@ export async function loadMe(): Promise<void> {
       state.me.user.id === me.user.id;
     // Data of another organization is never shown, not even while the new data loads.
     if (!isSameOrganization) queryClient.clear();
-    setState({ phase: "signed-in", me });
+    setState({ phase: "signed-in", me, notice });
   } catch (error) {
     setState({ phase: "failed", error });
   }
 }
 
+/** Shows what others have changed about the account since it was loaded. */
+async function followMe(): Promise<void> {
+  const before = state;
+  if (before.phase !== "signed-in" || document.visibilityState === "hidden") return;
+  // The pages themselves say that the server can't be reached.
+  const me = await load<Me>("/auth/me").catch(() => null);
+  if (me === null || state !== before) return;
+  if (JSON.stringify(me) !== JSON.stringify(before.me)) setState({ ...before, me });
+}
+
 /** Requests already use the token of the new session, so the pages of the previous session are removed at once. */
-function beginOtherSession(): void {
+function beginOtherSession(notice?: string): void {
   queryClient.clear();
   setState({ phase: "loading" });
-  void loadMe();
+  void loadMe(notice);
+}
+
+function loseOrganization(): void {
+  const name = state.phase === "signed-in" ? state.me.active_org.name : "the organization";
+  beginOtherSession(`You are no longer a member of ${name}.`);
 }
 
 function endSession(notice: string): void {

@@ -17,7 +17,7 @@ export class Bookmarks {
 
   constructor(organizationId: string) {
     this.#storageKey = `underpass-bookmarks ${organizationId}`;
-    this.#captures = parseBookmarks(readStored("localStorage", this.#storageKey));
+    this.#captures = this.#readStored();
   }
 
   /** For `useSyncExternalStore`. */
@@ -33,14 +33,19 @@ export class Bookmarks {
 
   /** @returns whether the request is bookmarked now. */
   toggle(capture: CaptureSummary): boolean {
-    const others = this.#captures.filter(({ id }) => id !== capture.id);
-    const isAdded = others.length === this.#captures.length;
+    const isAdded = !this.has(capture.id);
+    // Another tab may have added some meanwhile.
+    const others = this.#readStored().filter(({ id }) => id !== capture.id);
     // As in lists, so that the bookmarks fit into the storage of the browser.
     const added = { ...capture, path: capture.path.slice(0, LISTED_PATH_MAX_CHARS) };
     this.#captures = isAdded ? [added, ...others].slice(0, BOOKMARKS_MAX) : others;
     writeStored("localStorage", this.#storageKey, JSON.stringify(this.#captures));
     for (const notify of this.#listeners) notify();
     return isAdded;
+  }
+
+  #readStored(): CaptureSummary[] {
+    return parseBookmarks(readStored("localStorage", this.#storageKey));
   }
 }
 

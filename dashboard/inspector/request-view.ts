@@ -239,9 +239,11 @@ export class RequestView {
     this.#olderId = page.at(-1)?.id ?? after;
     this.#olderCount += page.length;
     this.#hasOlder = page.length === CAPTURES_PAGE_ROWS;
+    // Requests that the store has dropped can still be shown.
+    const shownId = this.#frozen?.at(-1)?.id;
     for (const capture of page) {
-      if (!this.#matches(capture)) continue;
-      if (this.#matched.put(capture) === "added") this.#frozen?.push(capture);
+      if (!this.#matches(capture) || this.#matched.put(capture) !== "added") continue;
+      if (shownId === undefined || capture.id < shownId) this.#frozen?.push(capture);
     }
   }
 

@@ -69,7 +69,8 @@ export function isConnected(device: Device, nowMs: number): boolean {
   return at !== null && nowMs - Date.parse(at) < SESSION_MAX_MS;
 }
 
-export function getDeviceHealth(device: Device, nowMs: number): Health {
+export function getDeviceHealth(network: PrivateNetwork, device: Device, nowMs: number): Health {
+  if (isReachedDirectly(network)) return { tone: "neutral", label: "not known" };
   if (isConnected(device, nowMs)) return { tone: "good", label: "connected" };
   if (device.last_handshake_at !== null) return { tone: "neutral", label: "not connected" };
   return { tone: "warning", label: "no handshake yet" };

@@ -1,37 +1,119 @@
-/** /invitation: accepts an invitation with the token from the email. */
+/** /invitation: shows an invitation, and accepts it, with the token from the email. */
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import type { Organization } from "../../../protocol/schemas/organizations/organizations.ts";
+import type {
+  InvitationOffer,
+  Organization,
+} from "../../../protocol/schemas/organizations/organizations.ts";
 import { switchOrganization } from "../../api/organization/organizations.ts";
 import { call, signOut } from "../../api/session.ts";
 import { readInvitation, writeInvitation } from "../../app/invitation-token.ts";
 import { formatRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+
+const TITLE = "Join an organization";
+
+const offerQuery = (token: string) =>
+  queryOptions({
+    queryKey: ["invitation", token],
+    queryFn: ({ signal }) =>
+      call<InvitationOffer>("POST", "/invitations/lookup", { token }, signal),
+  });
 
 export function Page() {
-  const me = useMe();
-  const [token] = useState(readInvitation);
+  const [token, setToken] = useState(readInvitation);
   const [joined, setJoined] = useState<Organization | null>(null);
   if (joined !== null) return <WelcomeStep organization={joined} />;
+  if (token === null) return <TokenStep onFound={setToken} />;
+  return <OfferStep token={token} onJoined={setJoined} />;
+}
+
+/** For a token that was copied from the email. */
+function TokenStep({ onFound }: { onFound: (token: string) => void }) {
+  const queries = useQueryClient();
   return (
-    <Step key="accept" title="Join an organization">
-      <p>
-        You are signed in as <strong>{me.user.email}</strong>.
-      </p>
+    <Step key="token" title={TITLE}>
       <Form
-        submit="Accept the invitation"
+        submit="Continue"
         onSubmit={async (value) => {
-          const body = { token: token ?? value("token").trim() };
-          setJoined(await call<Organization>("POST", "/invitations/accept", body));
-          writeInvitation(null);
+          const token = value("token").trim();
+          await queries.fetchQuery(offerQuery(token));
+          onFound(token);
         }}
       >
-        {token === null && <TextField name="token" label="Token from the email" />}
+        <TextField name="token" label="Token from the email" autoComplete="off" />
       </Form>
-      <Form submit="Use a different account" kind="plain" onSubmit={signOut} />
+      <OtherAccount />
     </Step>
+  );
+}
+
+interface OfferProps {
+  token: string;
+  onJoined: (organization: Organization) => void;
+}
+
+function OfferStep({ token, onJoined }: OfferProps) {
+  return (
+    <Step key="offer" title={TITLE}>
+      <QueryContent query={useQuery(offerQuery(token))}>
+        {(offer) => (
+          <>
+            <Offer offer={offer} />
+            <Form
+              submit="Accept the invitation"
+              onSubmit={async () => {
+                onJoined(await call<Organization>("POST", "/invitations/accept", { token }));
+                writeInvitation(null);
+              }}
+            />
+          </>
+        )}
+      </QueryContent>
+      <OtherAccount />
+    </Step>
+  );
+}
+
+function Offer({ offer }: { offer: InvitationOffer }) {
+  const { organization_name: organization, role, inviter_email: inviter, expires_at: end } = offer;
+  return (
+    <>
+      <p>
+        {inviter === null ? (
+          "You are invited"
+        ) : (
+          <>
+            <strong>{inviter}</strong> invites you
+          </>
+        )}{" "}
+        to join{" "}
+        <strong>
+          <bdi>{organization}</bdi>
+        </strong>{" "}
+        as {formatRole(role)}.
+      </p>
+      <p className="hint">
+        Valid until <ExactTime timestamp={end} />
+      </p>
+    </>
+  );
+}
+
+function OtherAccount() {
+  const { user } = useMe();
+  return (
+    <>
+      <p>
+        You are signed in as <strong>{user.email}</strong>.
+      </p>
+      <Form submit="Use a different account" kind="plain" onSubmit={signOut} />
+    </>
   );
 }
 
@@ -39,7 +121,11 @@ function WelcomeStep({ organization: { id, name, role } }: { organization: Organ
   return (
     <Step key="welcome" title="Welcome">
       <p role="status">
-        You joined <strong>{name}</strong> as {formatRole(role)}.
+        You joined{" "}
+        <strong>
+          <bdi>{name}</bdi>
+        </strong>{" "}
+        as {formatRole(role)}.
       </p>
       <Form
         submit="Open the organization"

@@ -1,8 +1,12 @@
 /** An error message in place of the content that could not be loaded. */
 import { getUserMessage, RequestError } from "../../api/request.ts";
 import { Button } from "../button.tsx";
-import { isLoadError } from "./load-error.ts";
+import { isLoadError, PageLoadError } from "./load-error.ts";
+import { LoadErrorNotice } from "./load-error-notice.tsx";
 import { UpgradeHint } from "./upgrade-hint.tsx";
+
+/** The same request is refused again, at least until an admin has changed the role. */
+const FINAL_CODES: readonly RequestError["code"][] = ["forbidden", "invalid_token"];
 
 export interface ErrorNoticeProps {
   error: unknown;
@@ -12,10 +16,9 @@ export interface ErrorNoticeProps {
 }
 
 export function ErrorNotice({ error, onRetry, isRetrying = false }: ErrorNoticeProps) {
-  if (isLoadError(error)) return <LoadErrorNotice />;
+  if (isLoadError(error)) return <LoadErrorNotice isWholePage={error instanceof PageLoadError} />;
   const requestId = error instanceof RequestError ? error.requestId : null;
-  // The same request is refused again, until an admin has changed the role.
-  const isForbidden = error instanceof RequestError && error.code === "forbidden";
+  const canSucceed = !(error instanceof RequestError && FINAL_CODES.includes(error.code));
   return (
     <div className="notice bad" role="alert">
       <p>
@@ -27,24 +30,13 @@ export function ErrorNotice({ error, onRetry, isRetrying = false }: ErrorNoticeP
           Request <code>{requestId}</code>
         </p>
       )}
-      {!isForbidden && (
+      {canSucceed && (
         <div className="actions">
           <Button isBusy={isRetrying} onClick={onRetry}>
             Try again
           </Button>
         </div>
       )}
-    </div>
-  );
-}
-
-function LoadErrorNotice() {
-  return (
-    <div className="notice bad" role="alert">
-      <p>This could not be loaded. Check your connection, then reload the page.</p>
-      <div className="actions">
-        <Button onClick={() => location.reload()}>Reload the page</Button>
-      </div>
     </div>
   );
 }

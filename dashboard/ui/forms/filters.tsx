@@ -1,9 +1,7 @@
 /** Controls that narrow a list. Their values are parameters of the page's URL. */
-import { useEffect, useRef, useState, type ReactNode } from "react";
+import { useRef, type ReactNode } from "react";
 import { useShortcuts } from "../../app/shortcuts.ts";
-
-/** How long after the last key the list follows, so that typing in a long list stays fast. */
-const TYPING_PAUSE_MS = 150;
+import { useTypedText } from "./typed-text.ts";
 
 export interface FilterBarProps {
   /** Names the filtered list for screen readers. */
@@ -32,15 +30,9 @@ export interface SearchFilterProps extends FilterProps {
 
 /** `/` moves the focus to it. */
 export function SearchFilter({ label, placeholder, value, onChange }: SearchFilterProps) {
-  const [typed, setTyped] = useState(value);
+  const [typed, setTyped] = useTypedText(value, onChange);
   const input = useRef<HTMLInputElement>(null);
   useShortcuts("Filter", [{ keys: ["/"], title: label, act: () => input.current?.focus() }]);
-  useEffect(() => setTyped(value), [value]);
-  useEffect(() => {
-    if (typed === value) return;
-    const timer = setTimeout(() => onChange(typed), TYPING_PAUSE_MS);
-    return () => clearTimeout(timer);
-  });
   return (
     <input
       ref={input}

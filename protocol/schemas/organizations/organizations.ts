@@ -60,4 +60,14 @@ export type Invitation = z.infer<typeof Invitation>;
 export const InvitationId = z.object({ id: Uuid, invitation_id: Uuid });
 /** The address is checked after it has been normalized. */
 export const Invite = z.object({ email: TypedEmail, role: OrganizationRole });
+export const LookUpInvitation = z.object({ token: z.string() });
 export const AcceptInvitation = z.object({ token: z.string() });
+
+/** What the invited person sees before they accept. */
+export const InvitationOffer = z.object({
+  organization_name: z.string(),
+  role: OrganizationRole.describe("The role that the invited person gets."),
+  inviter_email: z.string().nullable(),
+  expires_at: Instant,
+});
+export type InvitationOffer = z.infer<typeof InvitationOffer>;

@@ -37,3 +37,20 @@ test("a section that could not be loaded says so until the server is back, and t
   await expect.poll(passTime, WAIT_OPTIONS).toBe(0);
   await members.getByText(owner.email).waitFor();
 });
+
+test("a page whose code can't be loaded says so, and appears when the server answers again", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email);
+  await page.clock.install();
+  await page.route("**/*", (route) => route.abort("connectionrefused"));
+  await page.getByRole("link", { name: "Projects", exact: true }).click();
+  const notice = page.getByRole("alert").filter({ hasText: "The server can't be reached." });
+  await notice.waitFor();
+  await notice.getByRole("button", { name: "Try again" }).click();
+  await notice.getByRole("button", { name: "Try again", disabled: false }).waitFor();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+
+  await page.unroute("**/*");
+  await page.clock.fastForward(STEP_MS);
+  await page.getByRole("heading", { level: 1, name: "Projects" }).waitFor();
+});

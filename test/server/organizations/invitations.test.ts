@@ -2,6 +2,7 @@ import PostalMime, { type Email } from "postal-mime";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type {
   Invitation,
+  InvitationOffer,
   Organization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
 import {
@@ -28,6 +29,8 @@ const invite = (by: Caller, of: Person, email: string, role: Role = "member") =>
   by.post<Invitation>(buildPath(of), { email, role });
 const accept = (by: Caller, token: string) =>
   by.post<Organization>("/invitations/accept", { token });
+const lookUp = (by: Caller, token: string) =>
+  by.post<InvitationOffer>("/invitations/lookup", { token });
 const list = async (of: Person) => (await of.get<Invitation[]>(buildPath(of))).body;
 const readRole = async (of: Person, who: Person) =>
   (
@@ -222,7 +225,18 @@ describe("accepting", () => {
     const person = await api.owner();
     const { body: invitation } = await invite(owner, owner, person.email, "admin");
     expect((await person.get(`/orgs/${owner.orgId}`)).status).toBe(404);
-    const { status, body } = await accept(person, await readMailedToken(person.email));
+    const token = await readMailedToken(person.email);
+    const { body: organization } = await owner.get<Organization>(`/orgs/${owner.orgId}`);
+    expect(await lookUp(person, ` ${token}\n`)).toMatchObject({
+      status: 200,
+      body: {
+        organization_name: organization.name,
+        role: "admin",
+        inviter_email: owner.email,
+        expires_at: invitation.expires_at,
+      },
+    });
+    const { status, body } = await accept(person, token);
     expect(status).toBe(200);
     expect(body).toMatchObject({ id: owner.orgId, role: "admin", approval_status: "approved" });
     expect((await person.get<Organization>(`/orgs/${owner.orgId}`)).body).toEqual(body);
@@ -260,12 +274,14 @@ describe("accepting", () => {
     const [person, otherPerson] = [await api.owner(), await api.owner()];
     await invite(owner, owner, person.email);
     const token = await readMailedToken(person.email);
-    expect(await accept(otherPerson, token)).toMatchObject({
-      status: 403,
-      body: { error: "forbidden" },
-    });
+    for (const send of [lookUp, accept]) {
+      expect(await send(otherPerson, token)).toMatchObject({
+        status: 403,
+        body: { error: "forbidden" },
+      });
+      expect((await send(api.anonymous, token)).status).toBe(401);
+    }
     expect(await readRole(owner, otherPerson)).toBeUndefined();
-    expect((await accept(api.anonymous, token)).status).toBe(401);
     expect((await accept(person, token)).status).toBe(200);
   });
 
@@ -315,10 +331,12 @@ describe("accepting", () => {
     const { body } = await invite(of, of, person.email);
     const token = await readMailedToken(person.email);
     await end(of, body);
-    expect(await accept(person, token)).toMatchObject({
-      status: 400,
-      body: { error: "invalid_token" },
-    });
+    for (const send of [lookUp, accept]) {
+      expect(await send(person, token)).toMatchObject({
+        status: 400,
+        body: { error: "invalid_token" },
+      });
+    }
     expect(await readRole(of, person)).toBeUndefined();
   });
 

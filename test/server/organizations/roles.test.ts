@@ -54,6 +54,7 @@ const LOWEST_ROLE: Record<string, Role> = {
   "GET /orgs/{id}/invitations": "viewer",
   "POST /orgs/{id}/invitations": "admin",
   "DELETE /orgs/{id}/invitations/{invitation_id}": "admin",
+  "POST /invitations/lookup": "viewer",
   "POST /invitations/accept": "viewer",
   "GET /tunnels": "viewer",
   "POST /tunnels": "member",

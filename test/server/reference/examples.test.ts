@@ -27,6 +27,7 @@ const REFUSALS: Record<string, string> = {
   enableMfa: "invalid_code",
   getDeviceAuthorization: "invalid_code",
   logIn: "unauthorized",
+  lookUpInvitation: "invalid_token",
   pollDeviceAuthorization: "expired",
   refreshSession: "unauthorized",
   requestMfaRemoval: "unauthorized",

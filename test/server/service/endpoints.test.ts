@@ -72,6 +72,7 @@ DELETE /orgs/{id}/members/{user_id}                   bearer 200 403 404 409
 GET    /orgs/{id}/invitations                         bearer 200 404
 POST   /orgs/{id}/invitations                         bearer 201 403 404 409
 DELETE /orgs/{id}/invitations/{invitation_id}         bearer 200 403 404
+POST   /invitations/lookup                            bearer 200 400 403
 POST   /invitations/accept                            bearer 200 400 403
 `;
 

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
 import {
   findNetworkProblems,
+  getDeviceHealth,
   getNetworkHealth,
 } from "../../../dashboard/pages/networks/network-health.ts";
-import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 
 /** One of its devices uses an old configuration. */
 const NETWORK: PrivateNetwork = {
@@ -35,4 +36,21 @@ test("a device with an old configuration does not hide that the network is slow"
 
 test("a device with an old configuration alone leaves the network good", () => {
   expect(getNetworkHealth(NETWORK)).toEqual({ tone: "good", label: "online" });
+});
+
+test("without the relay, nothing is known about the handshakes of a device", () => {
+  const device: Device = {
+    id: "018f0000-0000-7000-8000-000000000002",
+    name: "laptop",
+    public_key: "laptop",
+    assigned_ip: "10.88.0.2",
+    last_handshake_at: null,
+    rx_bytes: null,
+    tx_bytes: null,
+    endpoint: null,
+    created_at: "2026-01-01T00:00:00.000Z",
+  };
+  const direct = { ...NETWORK, public_endpoint: "vpn.example.com:51820" };
+  expect(getDeviceHealth(direct, device, 0)).toEqual({ tone: "neutral", label: "not known" });
+  expect(getDeviceHealth(NETWORK, device, 0)).toMatchObject({ label: "no handshake yet" });
 });

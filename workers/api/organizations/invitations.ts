@@ -7,7 +7,9 @@ import {
   AcceptInvitation,
   Invitation,
   InvitationId,
+  InvitationOffer,
   Invite,
+  LookUpInvitation,
   Organization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
@@ -22,6 +24,7 @@ import { sha256Hex } from "../../identity/encryption.ts";
 import {
   acceptInvitation,
   createInvitation,
+  findInvitationOffer,
   listInvitations,
   revokeInvitation,
   type InvitationRefusal,
@@ -129,6 +132,35 @@ invitations.openapi(
 
 invitations.openapi(
   route({
+    operationId: "lookUpInvitation",
+    method: "post",
+    path: "/invitations/lookup",
+    summary: "Look up an invitation before accepting it",
+    guard: allow("account:self"),
+    body: LookUpInvitation,
+    responses: { 200: jsonResponse("The invitation.", InvitationOffer) },
+    failures: ["invalid_token", "forbidden"],
+  }),
+  async (c) => {
+    const { db, principal } = c.var;
+    const tokenHash = await hashToken(c.req.valid("json").token);
+    const offer = await findInvitationOffer(db, { tokenHash, email: principal.email });
+    if (typeof offer === "string") throw toTokenError(offer);
+    const { organizationName, role, inviterEmail, expiresAt } = offer;
+    return c.json(
+      {
+        organization_name: organizationName,
+        role,
+        inviter_email: inviterEmail,
+        expires_at: expiresAt.toISOString(),
+      },
+      200,
+    );
+  },
+);
+
+invitations.openapi(
+  route({
     operationId: "acceptInvitation",
     method: "post",
     path: "/invitations/accept",
@@ -143,24 +175,32 @@ invitations.openapi(
   async (c) => {
     const { db, address: ip, principal } = c.var;
     const { userId, email } = principal;
-    const tokenHash = await sha256Hex(c.req.valid("json").token.trim());
+    const tokenHash = await hashToken(c.req.valid("json").token);
     const org = await acceptInvitation(db, { tokenHash, userId, email, ip });
-    switch (org) {
-      case "invalid":
-        throw new ApiError(
-          "invalid_token",
-          "The invitation is not valid, was used or revoked, or has expired. Ask for a new one.",
-        );
-      case "another_address":
-        throw new ApiError(
-          "forbidden",
-          "The invitation is for another email address. Log in to the account with that address.",
-        );
-      default:
-        return c.json(toOrganization(org), 200);
-    }
+    if (typeof org === "string") throw toTokenError(org);
+    return c.json(toOrganization(org), 200);
   },
 );
+
+/** A token that was copied from an email may have spaces around it. */
+function hashToken(token: string): Promise<string> {
+  return sha256Hex(token.trim());
+}
+
+function toTokenError(refusal: "invalid" | "another_address"): ApiError {
+  switch (refusal) {
+    case "invalid":
+      return new ApiError(
+        "invalid_token",
+        "The invitation is not valid, was used or revoked, or has expired. Ask for a new one.",
+      );
+    case "another_address":
+      return new ApiError(
+        "forbidden",
+        "The invitation is for another email address. Log in to the account with that address.",
+      );
+  }
+}
 
 function toApiError(refusal: InvitationRefusal, email: string): ApiError {
   switch (refusal) {

@@ -28,6 +28,11 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   boundTunnelId: field("The tunnel that the domain leads to; null while it leads to none.", UUID),
   user_id: field("The id of a member.", UUID),
   invited_by: field("The member who sent the invitation; null when the account is deleted.", UUID),
+  organization_name: field("The name of the organization.", "Analytical Engines"),
+  inviter_email: field(
+    "The address of the member who sent the invitation; null when the account is deleted.",
+    "ada@example.com",
+  ),
   createdBy: field(
     "The user to whom the token belongs: who minted it, or its master key. null: the account is deleted.",
     UUID,

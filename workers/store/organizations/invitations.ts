@@ -33,6 +33,11 @@ function isAcceptable(): SQL | undefined {
   return and(isOpen(), gt(invitations.expiresAt, sql`now()`));
 }
 
+/** With the token, in a query that joins the organization. */
+function canBeAccepted(tokenHash: string): SQL | undefined {
+  return and(eq(invitations.tokenHash, tokenHash), isAcceptable(), isNull(organizations.deletedAt));
+}
+
 const list = preparedList("list_invitations", inOrganization(invitations), (query, isOnPage) =>
   query.select().from(invitations).where(and(isOnPage, isAcceptable())),
 );
@@ -164,6 +169,36 @@ export function revokeInvitation(
   });
 }
 
+export interface InvitationOffer {
+  organizationName: string;
+  role: Role;
+  /** null: the account of the inviter is deleted. */
+  inviterEmail: string | null;
+  expiresAt: Date;
+}
+
+/** The invitation that the token can still accept. @param email of the user who asks. */
+export async function findInvitationOffer(
+  { query }: Database,
+  { tokenHash, email }: { tokenHash: string; email: string },
+): Promise<InvitationOffer | "invalid" | "another_address"> {
+  const [found] = await query
+    .select({
+      invitedEmail: invitations.email,
+      organizationName: organizations.name,
+      role: invitations.role,
+      inviterEmail: users.email,
+      expiresAt: invitations.expiresAt,
+    })
+    .from(invitations)
+    .innerJoin(organizations, eq(organizations.id, invitations.orgId))
+    .leftJoin(users, eq(users.id, invitations.invitedBy))
+    .where(canBeAccepted(tokenHash));
+  if (found === undefined) return "invalid";
+  const { invitedEmail, ...offer } = found;
+  return invitedEmail === email ? offer : "another_address";
+}
+
 /**
  * Makes the user whose address was invited a member. A user who is already a member keeps their role: an invitation does
  * not change roles.
@@ -208,9 +243,7 @@ async function lockInvitation(tx: Transaction, tokenHash: string) {
     .select({ org: organizations, invitation: invitations })
     .from(invitations)
     .innerJoin(organizations, eq(organizations.id, invitations.orgId))
-    .where(
-      and(eq(invitations.tokenHash, tokenHash), isAcceptable(), isNull(organizations.deletedAt)),
-    )
+    .where(canBeAccepted(tokenHash))
     .for("no key update", { of: organizations });
   return found;
 }

@@ -8,7 +8,7 @@ import { formatBytes } from "../../../ui/numbers.ts";
 import { Badge, Detail, Section } from "../../../ui/section.tsx";
 import { Table, type Column } from "../../../ui/table.tsx";
 import { RelativeTime, useNow } from "../../../ui/time.tsx";
-import { getDeviceHealth } from "../network-health.ts";
+import { getDeviceHealth, isReachedDirectly } from "../network-health.ts";
 import { AddDeviceButton } from "./add-device.tsx";
 import { DeviceMenu } from "./device-menu.tsx";
 
@@ -16,6 +16,7 @@ export function DevicesSection({ network }: { network: PrivateNetwork }) {
   const devices = useQuery(networkDevicesQuery(network.id));
   const canChange = useHasRole("member");
   const hasServer = network.server_public_key !== null;
+  const canSeeHandshakes = hasServer && !isReachedDirectly(network);
   return (
     <Section
       title="Devices"
@@ -32,7 +33,7 @@ export function DevicesSection({ network }: { network: PrivateNetwork }) {
           ) : (
             <>
               <DeviceTable network={network} devices={list} />
-              {list.some((device) => device.last_handshake_at === null) && hasServer && (
+              {canSeeHandshakes && list.some((device) => device.last_handshake_at === null) && (
                 <NoHandshakeHelp />
               )}
             </>
@@ -51,7 +52,7 @@ interface DeviceTableProps {
 function DeviceTable({ network, devices }: DeviceTableProps) {
   const columns: Column<Device>[] = [
     { title: "Name", render: (device) => <DeviceName device={device} /> },
-    { title: "State", render: (device) => <DeviceState device={device} /> },
+    { title: "State", render: (device) => <DeviceState network={network} device={device} /> },
     {
       title: "Sent",
       align: "end",
@@ -96,8 +97,8 @@ function DeviceName({ device }: { device: Device }) {
   );
 }
 
-function DeviceState({ device }: { device: Device }) {
-  const { tone, label } = getDeviceHealth(device, useNow());
+function DeviceState({ network, device }: { network: PrivateNetwork; device: Device }) {
+  const { tone, label } = getDeviceHealth(network, device, useNow());
   const { last_handshake_at: at } = device;
   return (
     <>

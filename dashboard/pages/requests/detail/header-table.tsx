@@ -4,6 +4,7 @@ import { useId } from "react";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
+import { useTypedText } from "../../../ui/forms/typed-text.ts";
 import { Badge } from "../../../ui/section.tsx";
 import { parseCookies, parseResponseCookies } from "../decode/cookies.ts";
 import { isRedacted } from "../decode/redacted.ts";
@@ -27,6 +28,7 @@ export function HeaderTable({ request, side, isOpen }: HeaderTableProps) {
   const parameter = `${side}_headers`;
   const { [parameter]: filter = "" } = useQueryParameters();
   const setParameters = useSetQueryParameters();
+  const [typed, setTyped] = useTypedText(filter, (text) => setParameters({ [parameter]: text }));
   const entries = Object.entries(headers);
   const lines = entries.flatMap(([name, value]) =>
     value.split("\n").map((line) => `${name}: ${line}`),
@@ -62,8 +64,8 @@ export function HeaderTable({ request, side, isOpen }: HeaderTableProps) {
               id={filterId}
               type="search"
               placeholder="Filter the headers"
-              value={filter}
-              onChange={(event) => setParameters({ [parameter]: event.currentTarget.value })}
+              value={typed}
+              onChange={(event) => setTyped(event.currentTarget.value)}
             />
           </div>
         )}

@@ -1,6 +1,7 @@
 /** A point in time to the millisecond, with the time zone. */
+import { LOCALE } from "../../../ui/text/locale.ts";
 
-const precise = new Intl.DateTimeFormat(undefined, {
+const precise = new Intl.DateTimeFormat(LOCALE, {
   day: "numeric",
   month: "short",
   year: "numeric",
@@ -12,7 +13,7 @@ const precise = new Intl.DateTimeFormat(undefined, {
   timeZoneName: "short",
 });
 
-/** `23 Nov 2026, 07:15:42.120 CET`, in the locale and time zone of the user. */
+/** `23 Nov 2026, 07:15:42.120 CET`, in the time zone of the user. */
 export function PreciseTime({ timestamp }: { timestamp: string }) {
   return <time dateTime={timestamp}>{precise.format(new Date(timestamp))}</time>;
 }

@@ -5,6 +5,7 @@ import type {
 } from "../../../../protocol/schemas/inspector/captures.ts";
 import { fromBase64 } from "../../../../shared/bytes.ts";
 import { inParallel } from "../../../../shared/in-parallel.ts";
+import { isNotFound } from "../../../api/request.ts";
 import { decodeContent } from "../decode/content-encoding.ts";
 
 /** The newest requests are searched. */
@@ -25,10 +26,15 @@ export async function searchBodies(
   { load, signal, onSearched }: BodySearchOptions,
 ): Promise<void> {
   const wanted = text.toLowerCase();
+  // A busy tunnel may have dropped the oldest requests since they were listed.
+  const loadOne = (id: string) =>
+    load(id, signal).catch((error: unknown) => {
+      if (isNotFound(error)) return null;
+      throw error;
+    });
   await inParallel(LOADED_AT_ONCE, [...captures], async (capture) => {
     if (signal.aborted) return;
-    const isFound =
-      hasBody(capture) && (await containsText(await load(capture.id, signal), wanted));
+    const isFound = hasBody(capture) && (await containsText(await loadOne(capture.id), wanted));
     if (!signal.aborted) onSearched(capture, isFound);
   });
 }
@@ -37,7 +43,9 @@ function hasBody({ request_size: sent, response_size: received, kind }: CaptureS
   return sent + received > 0 || kind !== "http";
 }
 
-async function containsText(request: CaptureDetail, wanted: string): Promise<boolean> {
+/** @param request null when it is no longer stored. */
+async function containsText(request: CaptureDetail | null, wanted: string): Promise<boolean> {
+  if (request === null) return false;
   const isInText = (text: string) => text.toLowerCase().includes(wanted);
   if (request.events.some(({ data }) => isInText(data))) return true;
   if (request.frames.some(({ data }) => isInText(decodeUtf8(decodeBase64(data))))) return true;

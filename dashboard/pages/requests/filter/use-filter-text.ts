@@ -8,7 +8,7 @@ import {
   type Completion,
   type Suggestion,
 } from "../../../inspector/filter-completion.ts";
-import { SentFilters } from "../../../inspector/sent-filters.ts";
+import { SentFilters } from "../../../ui/forms/sent-filters.ts";
 
 /** How long the user must pause before the filter is applied. */
 const TYPING_PAUSE_MS = 250;

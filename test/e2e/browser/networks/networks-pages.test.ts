@@ -12,7 +12,11 @@ import {
   registerServer,
 } from "../../../harness/server/private-networks.ts";
 import { RelayLink } from "../../../harness/server/relay-link.ts";
-import { findChangingCommands, findPageProblems } from "../../../harness/browser/page-checks.ts";
+import {
+  findChangingCommands,
+  findPageProblems,
+  NARROW,
+} from "../../../harness/browser/page-checks.ts";
 import {
   answerDialog,
   chooseAction,
@@ -184,7 +188,13 @@ test("a device that has not connected is explained, and is removed after a confi
   await enroll(owner, network.id, { name: "<b>tablet</b>" });
   const page = await openNetwork(owner, network);
   const devices = getSection(page, "Devices");
-  await devices.getByText("no handshake yet").waitFor();
+  const badge = devices.getByText("no handshake yet");
+  await badge.waitFor();
+  const { height } = (await badge.boundingBox())!;
+  const size = page.viewportSize()!;
+  await page.setViewportSize(NARROW);
+  expect((await badge.boundingBox())!.height).toBe(height);
+  await page.setViewportSize(size);
   await devices.getByText("What to check when a device has no handshake").click();
   await devices.getByText("allows outgoing UDP").waitFor();
   await chooseAction(page, "<b>tablet</b>", "Remove…");

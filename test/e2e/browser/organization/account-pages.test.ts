@@ -1,6 +1,7 @@
 /** The pages of the account and of the organization, in a real browser. */
 import { expect, test } from "vitest";
 import type { Session } from "../../../../protocol/schemas/accounts/accounts.ts";
+import type { Organization } from "../../../../protocol/schemas/organizations/organizations.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../../protocol/limits.ts";
 import { newEmail, startApi } from "../../../harness/server/api.ts";
 import {
@@ -33,10 +34,14 @@ test("an invitation is sent, opened and accepted", async () => {
   const link = await pages.findMailedLink("/invitation", guest.email);
   const wrong = await pages.openAs((await pages.api.owner()).email, link);
   expect(new URL(wrong.url()).hash).toBe("");
-  await clickButton(wrong, "Accept the invitation");
-  await wrong.getByRole("alert").filter({ hasText: /./ }).waitFor();
+  await wrong.getByRole("alert").filter({ hasText: "for another email address" }).waitFor();
+  expect(await wrong.getByRole("button").allTextContents()).toEqual(["Use a different account"]);
 
   const guestPage = await pages.openAs(guest.email, link);
+  const { body: organization } = await owner.get<Organization>(`/orgs/${owner.orgId}`);
+  const offer = `${owner.email} invites you to join ${organization.name} as an admin.`;
+  await guestPage.getByText(offer).waitFor();
+  expect(await findAccessibilityProblems(guestPage)).toEqual([]);
   await clickButton(guestPage, "Accept the invitation");
   await guestPage.getByText(/You joined .* as an admin\./).waitFor();
   await clickButton(guestPage, "Open the organization");

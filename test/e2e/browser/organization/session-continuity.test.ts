@@ -1,6 +1,7 @@
 /** What a page does when the session, the network or the time changes while it is open. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import type { Organization } from "../../../../protocol/schemas/organizations/organizations.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../../protocol/limits.ts";
 import { mintToken, newEmail, PASSWORD, startApi } from "../../../harness/server/api.ts";
 import { findAccessibilityProblems } from "../../../harness/browser/page-checks.ts";
@@ -187,14 +188,20 @@ test("while the server restarts the page keeps what it shows, and continues with
   expect(await page.evaluate("window.isStillTheSamePage")).toBe(true);
 });
 
-test("a page whose code can't be loaded says so, the others work, and it works after a reload", async () => {
+test("a page whose code the server does not have is reloaded once, then says so, and the others work", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.openAs(email, "/members");
-  await page.route(/domains-page-.*\.js$/, (route) => route.abort("connectionrefused"));
+  let attempts = 0;
+  await page.route(/domains-page-.*\.js$/, (route) => {
+    attempts += 1;
+    return route.fulfill({ status: 404 });
+  });
   const open = (name: string) => page.getByRole("link", { name, exact: true }).click();
   const notice = page.getByRole("alert").filter({ hasText: "This could not be loaded." });
   await open("Custom domains");
   await notice.waitFor();
+  // Once by the link, and once by the reload.
+  expect(attempts).toBe(2);
   await open("Tokens");
   await page.getByRole("heading", { level: 1, name: "Tokens" }).waitFor();
   expect(await notice.count()).toBe(0);
@@ -224,4 +231,28 @@ test("a part that fails says which request it was, and the rest of the page work
   await page.unrouteAll();
   await section.getByRole("button", { name: "Try again" }).click();
   await section.getByText(owner.email).waitFor();
+});
+
+test("a page follows the role of its user, and after their removal from the organization shows another one", async () => {
+  const owner = await pages.api.owner();
+  const colleague = await pages.api.colleague(owner, "viewer");
+  const page = await pages.openAs(colleague.email, "/tokens");
+  const { body: organization } = await owner.get<Organization>(`/orgs/${owner.orgId}`);
+  const shown = page.getByRole("banner").getByRole("button").first();
+  await shown.filter({ hasText: organization.name }).waitFor();
+  const mint = page.getByRole("button", { name: "Mint a token" });
+  expect(await mint.count()).toBe(0);
+  const path = `/orgs/${owner.orgId}/members/${colleague.userId}`;
+  await owner.patch(path, { role: "member" });
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+  await mint.click();
+  await page.getByLabel("Name", { exact: true }).fill("too-late");
+
+  await owner.delete(path);
+  const refused = page.waitForResponse((response) => response.url().endsWith("/tokens"));
+  await clickButton(page, "Mint");
+  await refused;
+  await page.getByText(`You are no longer a member of ${organization.name}.`).waitFor();
+  await shown.filter({ hasNotText: organization.name }).waitFor();
+  await page.getByRole("heading", { name: "No machine has a token yet" }).waitFor();
 });

@@ -20,6 +20,8 @@ import {
 const pages = usePages(() => startApi());
 
 const STORED_DELIVERIES = 12;
+/** On a screen of 1280 pixels. */
+const NAME_COLUMN_MIN_PX = 220;
 const VALIDATORS = ["code_host", "chat_app", "payments", "generic_hmac_sha256"] as const;
 
 const openReceiver = (person: Person, { id }: Receiver, query = ""): Promise<Page> =>
@@ -251,7 +253,7 @@ test("a list of 100 receivers asks only for the state of those on the screen", a
   await createReceiver(owner);
   await pages.api.sql(
     `insert into webhook_receivers (org_id, name, validator, secret)
-     select org_id, 'receiver ' || n, validator, secret
+     select org_id, 'receiver-with-a-long-name-' || n, validator, secret
      from webhook_receivers, generate_series(1, 99) n where org_id = $1`,
     [owner.orgId],
   );
@@ -264,6 +266,8 @@ test("a list of 100 receivers asks only for the state of those on the screen", a
   await page.getByRole("link", { name: "Webhook receivers" }).click();
   const rows = page.getByRole("main").getByRole("row");
   await rows.nth(1).getByText("never").waitFor();
+  const name = await rows.nth(1).getByRole("cell").first().boundingBox();
+  expect(name!.width).toBeGreaterThanOrEqual(NAME_COLUMN_MIN_PX);
   expect(await rows.count()).toBe(101);
   await rows.last().scrollIntoViewIfNeeded();
   await rows.last().getByText("never").waitFor();

@@ -19,6 +19,20 @@ const PNG = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==",
   "base64",
 );
+/** Black, 16 by 8 pixels, and to be shown turned by 90 degrees (Exif). */
+const TURNED_JPEG = Buffer.from(
+  [
+    "ffd8ffe10022457869660000",
+    "4d4d002a0000000800010112000300000001000600000000",
+    "0000",
+    `ffdb004300${"01".repeat(64)}`,
+    "ffc0000b080008001001011100",
+    `ffc400140001${"00".repeat(16)}ffc400141001${"00".repeat(16)}`,
+    "ffda0008010100003f000fffd9",
+  ].join(""),
+  "hex",
+);
+
 /** Opens a captured request in a page that is signed in already. */
 async function show(id: string): Promise<void> {
   await page.goto(`${pages.origin}/requests/${id}`);
@@ -66,6 +80,13 @@ test("a body of any type is shown as text or data, and never runs", async () => 
     if (index > 0) await show(ids[index]!);
     await response.getByText(shown).first().waitFor();
   }
+  await show(await capture("/photo", answer("image/jpeg", TURNED_JPEG)));
+  const photo = response.getByRole("img", { name: "Response body as an image" });
+  const readSize = async () => [
+    await photo.getAttribute("width"),
+    await photo.getAttribute("height"),
+  ];
+  await expect.poll(readSize, WAIT_OPTIONS).toEqual(["8", "16"]);
   expect(await page.evaluate("window.hacked")).toBeUndefined();
 });
 

@@ -128,6 +128,17 @@ test("a paused view stays as it is while the store drops old requests", () => {
   expect(getPaths(view)).toEqual(["/12", "/11", "/10", "/9", "/8"]);
 });
 
+test("a view that does not follow lists no request twice when older ones are loaded after the store dropped some", async () => {
+  const { view, receive, trim } = startView(build(3, 7), build(1, 7));
+  view.freeze("reading");
+  receive(...build(8, 12));
+  trim(5);
+  await view.loadOlder();
+  expect(getPaths(view)).toEqual(["/7", "/6", "/5", "/4", "/3", "/2", "/1"]);
+  view.follow();
+  expect(view.count).toBe(12);
+});
+
 test("older requests continue the list without a gap, down to the oldest one", async () => {
   const { view } = startView(build(1_001, 1_010), build(1, 1_000));
   expect(view.hasOlder).toBe(true);

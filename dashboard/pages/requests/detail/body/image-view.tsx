@@ -19,7 +19,13 @@ export function ImageView({ name, bytes }: ImageViewProps) {
     let isWanted = true;
     createImageBitmap(new Blob([bytes])).then(
       (bitmap) => {
-        if (isWanted) canvas.current?.getContext("2d")?.drawImage(bitmap, 0, 0);
+        const { current: target } = canvas;
+        if (isWanted && target !== null) {
+          // The file of a photo can say that it is shown turned by 90 degrees.
+          target.width = bitmap.width;
+          target.height = bitmap.height;
+          target.getContext("2d")?.drawImage(bitmap, 0, 0);
+        }
         bitmap.close();
       },
       () => setFailedBytes(bytes),

@@ -2,6 +2,7 @@
 import { useId, useMemo, useState } from "react";
 import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../../app/query-parameters.ts";
+import { useTypedText } from "../../../../ui/forms/typed-text.ts";
 import { formatBytes, formatCount, formatOffset } from "../../../../ui/numbers.ts";
 import { Badge, Section } from "../../../../ui/section.tsx";
 import { WindowedRows } from "../../../../ui/text/windowed-rows.tsx";
@@ -77,6 +78,7 @@ function StreamFilters({ isWebSocket }: { isWebSocket: boolean }) {
   const id = useId();
   const { messages = "", sender = "" } = useQueryParameters();
   const setParameters = useSetQueryParameters();
+  const [typed, setTyped] = useTypedText(messages, (text) => setParameters({ messages: text }));
   return (
     <div className="stream-filters">
       <label className="hidden-text" htmlFor={`${id}-text`}>
@@ -86,8 +88,8 @@ function StreamFilters({ isWebSocket }: { isWebSocket: boolean }) {
         id={`${id}-text`}
         type="search"
         placeholder="Filter by text"
-        value={messages}
-        onChange={(event) => setParameters({ messages: event.currentTarget.value })}
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
       />
       {isWebSocket && (
         <>

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { SentFilters } from "../../../../dashboard/inspector/sent-filters.ts";
+import { SentFilters } from "../../../dashboard/ui/forms/sent-filters.ts";
 
 let sent: SentFilters;
 beforeEach(() => {
