@@ -4,8 +4,9 @@ import type { z } from "zod";
 import { describeReadError } from "../config/config-file.ts";
 import { formatProblems, YamlSource, type Path, type Problem } from "../config/yaml-source.ts";
 import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
-import { TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
+import { PolicyAction, TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
 import { UsageError } from "../options.ts";
+import { formatSuggestion } from "../options/suggestion.ts";
 import { OFF } from "./off.ts";
 
 const FILE_MAX_BYTES = 256 * 1024;
@@ -27,22 +28,10 @@ export function parsePolicy(
 ): TrafficPolicy {
   const yaml = new YamlSource(text, environment);
   rejectProblems(path, yaml.problems);
-  const parsed = TrafficPolicy.safeParse(yaml.data, { error: describeIssue });
-  if (parsed.error) {
-    rejectProblems(
-      path,
-      parsed.error.issues.map((issue) => toProblem(yaml, issue)),
-    );
-  }
-  const policy = parsed.data!;
-  rejectProblems(
-    path,
-    findUnknownKeys(yaml.data, policy, []).map((key) => ({
-      ...yaml.locateKey(key),
-      message: `unknown key ${String(key.at(-1))}`,
-    })),
-  );
-  return policy;
+  const { data, error } = TrafficPolicy.safeParse(yaml.data, { error: describeIssue });
+  const invalid = (error?.issues ?? []).map((issue) => toProblem(yaml, issue));
+  rejectProblems(path, [...invalid, ...findUnknownKeys(yaml)]);
+  return data!;
 }
 
 function readText(path: string, source: string): string {
@@ -64,14 +53,40 @@ function toProblem(yaml: YamlSource, { path, message }: z.core.$ZodIssue): Probl
   return { ...yaml.locateValue(path), message: `${entry} ${message}` };
 }
 
+const POLICY_KEYS = Object.keys(TrafficPolicy.shape);
+const ACTION_KEYS = new Map<unknown, readonly string[]>(
+  PolicyAction.options.map(({ shape }) => [shape.kind.value, Object.keys(shape)]),
+);
+
 /** The schema drops keys that it does not know. In a file they are mistakes. */
-function findUnknownKeys(given: unknown, known: unknown, path: Path): Path[] {
-  if (typeof given !== "object" || given === null) return [];
-  return Object.entries(given).flatMap(([name, value]): Path[] => {
-    const at = [...path, Array.isArray(given) ? Number(name) : name];
-    if (!Object.hasOwn(known as object, name)) return [at];
-    return findUnknownKeys(value, (known as Record<string, unknown>)[name], at);
-  });
+function findUnknownKeys(yaml: YamlSource): Problem[] {
+  if (!isObject(yaml.data)) return [];
+  const { actions } = yaml.data;
+  const inActions = Array.isArray(actions) ? actions : [];
+  return [
+    ...findOtherKeys(yaml, [], yaml.data, POLICY_KEYS),
+    ...inActions.flatMap((action: unknown, index) => {
+      const known = isObject(action) && ACTION_KEYS.get(action["kind"]);
+      return known ? findOtherKeys(yaml, ["actions", index], action, known) : [];
+    }),
+  ];
+}
+
+function findOtherKeys(
+  yaml: YamlSource,
+  path: Path,
+  value: object,
+  known: readonly string[],
+): Problem[] {
+  const others = Object.keys(value).filter((key) => !known.includes(key));
+  return others.map((key) => ({
+    ...yaml.locateKey([...path, key]),
+    message: `unknown key ${key}${formatSuggestion(key, known)}`,
+  }));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** @throws UsageError when there is a problem. */

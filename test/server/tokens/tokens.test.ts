@@ -38,6 +38,14 @@ test("minting returns the bytes once, with the documented defaults", async () =>
   expect(JSON.stringify(listed.body)).not.toContain("wireBytes");
 });
 
+test("tokens that are minted within one second are listed newest first", async () => {
+  const minter = await api.owner();
+  const names = ["first", "second", "third", "fourth", "fifth", "sixth"];
+  for (const name of names) await mintToken(minter, { name });
+  const listed = await minter.get<Token[]>("/tokens");
+  expect(listed.body.map(({ name }) => name)).toEqual(names.toReversed());
+});
+
 test("the bytes have the same values as the row", async () => {
   const token = await mintToken(owner, {
     ttlHours: 2,

@@ -24,7 +24,12 @@ actions:
     ["actions:", ...lines.map((line, at) => (at === 0 ? "  - " : "    ") + line)].join("\n");
 
   test.each<[string, string, string]>([
-    ["without actions", "action: []", "policy.yml:1:1: actions is required"],
+    [
+      "without actions",
+      "action: []",
+      "policy.yml:1:1: actions is required\n" +
+        "policy.yml:1:1: unknown key action; did you mean actions?",
+    ],
     ["that is empty", "", "policy.yml:1:1: the policy must be an object"],
     ["that is a list", "- kind: deny", "policy.yml:1:1: the policy must be an object"],
     [
@@ -46,7 +51,13 @@ actions:
     [
       "with an unknown key",
       action("kind: rate_limit", "requests_per_minute: 5", "per_client: true"),
-      "policy.yml:4:5: unknown key per_client",
+      "policy.yml:4:5: unknown key per_client; did you mean per_client_ip?",
+    ],
+    [
+      "with a mistyped key",
+      action("kind: deny", "path_prefx: /admin"),
+      "policy.yml:2:5: path_prefix is required\n" +
+        "policy.yml:3:5: unknown key path_prefx; did you mean path_prefix?",
     ],
     [
       "with two problems",

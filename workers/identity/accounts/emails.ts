@@ -5,9 +5,36 @@ import { EMAIL_MAX_CHARS } from "../../../protocol/limits.ts";
 
 const Address = z.email().max(EMAIL_MAX_CHARS);
 
-/** NFKC and lower case, without the spaces that pasting adds. */
+const IS_ASCII = /^[\0-\x7f]*$/;
+
+/** NFKC and lower case, with A-labels in the domain, and without the spaces that pasting adds. */
 export function normalizeEmail(email: string): string {
-  return toNfkc(email).trim().toLowerCase();
+  const text = toNfkc(email).trim().toLowerCase();
+  const [name, domain] = splitEmail(text);
+  if (name === "" || IS_ASCII.test(domain)) return text;
+  return name + (normalizeEmailDomain(domain) ?? domain);
+}
+
+/** @returns the part up to the last `@`, which is "" in a text without one, and the domain. */
+export function splitEmail(email: string): [string, string] {
+  const end = email.lastIndexOf("@") + 1;
+  return [email.slice(0, end), email.slice(end)];
+}
+
+/**
+ * A domain in any script with A-labels, for addresses that are not typed by a person.
+ *
+ * @returns the domain unchanged where another letter stands for one of ASCII, as full-width ones do: no address has it.
+ */
+export function toALabels(domain: string): string {
+  if (IS_ASCII.test(domain)) return domain;
+  const labels = domain.toLowerCase().split(".");
+  const normalized = normalizeEmailDomain(domain) ?? "";
+  const converted = normalized.split(".");
+  const isUnambiguous =
+    labels.length === converted.length &&
+    labels.every((label, at) => IS_ASCII.test(label) || converted[at]!.startsWith("xn--"));
+  return isUnambiguous ? normalized : domain;
 }
 
 /** The domain as in normalized addresses: lower case, A-labels. @returns null when it is not a valid domain. */

@@ -5,7 +5,7 @@ import type { ProviderName } from "../../../protocol/schemas/accounts/providers.
 import { STORABLE_RULE } from "../../../protocol/schemas/scalars.ts";
 import type { Config } from "../../config/config.ts";
 import type { SignInAttempt } from "./attempts.ts";
-import { isEmailAddress, normalizeEmail } from "../accounts/emails.ts";
+import { isEmailAddress, normalizeEmail, splitEmail, toALabels } from "../accounts/emails.ts";
 
 const PROVIDER_SUBJECT_MAX_CHARS = 255;
 
@@ -70,7 +70,10 @@ export function toDenial(error: string): Identification {
  * such as full-width ones, would become the address of an account here.
  */
 export function parseVerifiedEmail(email: unknown): string | null {
-  return typeof email === "string" && isEmailAddress(email) ? normalizeEmail(email) : null;
+  if (typeof email !== "string") return null;
+  const [name, domain] = splitEmail(email);
+  const address = name + toALabels(domain);
+  return isEmailAddress(address) ? normalizeEmail(address) : null;
 }
 
 /** @param endpoint of the provider, which the browser is redirected to. */

@@ -64,7 +64,7 @@ export function newRotatedToken(old: TokenRow, masterKey?: { expiresAt: Date }):
   const { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota, issuedAt, expiresAt } =
     old;
   const scope = { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota };
-  const token = { ...scope, ...createIdentity(expiresAt.getTime() - issuedAt.getTime()) };
+  const token = { ...scope, ...createIdentity(expiresAt.getTime() - startOfSecondMs(issuedAt)) };
   if (!masterKey) return token;
   return endBy(token, masterKey.expiresAt > expiresAt ? masterKey.expiresAt : expiresAt);
 }
@@ -75,13 +75,18 @@ function endBy(token: NewToken, time: Date): NewToken {
 
 /** The fields that differ in each token: its nonce, and its validity from now on. */
 function createIdentity(validMs: number): Pick<NewToken, "nonce" | "issuedAt" | "expiresAt"> {
-  // Whole seconds, as in the signed bytes: the row and the token must expire together.
-  const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
+  // With milliseconds, because tokens are listed in this order.
+  const issuedAt = new Date();
   return {
     nonce: toHex(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))),
     issuedAt,
-    expiresAt: new Date(issuedAt.getTime() + validMs),
+    // A whole second, as in the signed bytes: the row and the token must expire together.
+    expiresAt: new Date(startOfSecondMs(issuedAt) + validMs),
   };
+}
+
+function startOfSecondMs(time: Date): number {
+  return toUnixSeconds(time) * 1000;
 }
 
 /** For a person's own machine: all subdomains, and quotas that are too high to be reached. */
