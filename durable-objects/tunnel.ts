@@ -125,7 +125,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   async publishAccessSettings(settings: AccessSettingsInput): Promise<void> {
     if (this.#parts.lifetime.isRetired) return;
     this.#parts.access.publish(settings);
-    this.#parts.agents.sendAccessStatus(this.#parts.access.agentStatus);
+    this.#parts.agents.sendStatus(this.#parts.access.agentStatus);
     this.#parts.clients.enforceAllowlist();
     await this.#parts.relay.setAllowedCidrs(() => this.#parts.access.allowedCidrs);
     await this.#shards.forOthers((it) => it.publishAccessSettings(settings));
@@ -134,7 +134,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   async setMaintenance(tunnelId: string, maintenance: Maintenance): Promise<void> {
     if (this.#parts.lifetime.isRetired) return;
     this.#parts.access.setMaintenance(maintenance);
-    this.#parts.agents.sendAccessStatus(this.#parts.access.agentStatus);
+    this.#parts.agents.sendStatus(this.#parts.access.agentStatus);
     this.#parts.reports.setTunnelId(tunnelId);
     this.#parts.reports.reportNow();
     await this.#shards.forOthers((it) => it.setMaintenance(tunnelId, maintenance));

@@ -69,7 +69,6 @@ export const MAINTENANCE_MESSAGE_MAX_CHARS = 500;
 export const VISITOR_TOKEN_SUBJECT_MAX_CHARS = 255;
 /** A verified domain whose TXT record has been missing for this long is released. */
 export const PROOF_MISSING_MAX_MS = 7 * DAY_MS;
-export const SESSION_DEVICE_MAX_CHARS = 200;
 export const TOKEN_BANDWIDTH_DEFAULT_MBPS = 100;
 export const TOKEN_TUNNELS_DEFAULT = 5;
 export const TOKEN_TTL_MAX_HOURS = 366 * 24;

@@ -25,6 +25,7 @@ import {
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
 import { SECOND_MS } from "../../../shared/time.ts";
+import { closeQuietly } from "../../websockets.ts";
 import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
 import type { RequestHead } from "../proxy/heads.ts";
@@ -64,7 +65,10 @@ export class AgentLink {
   readonly windows: SendWindows;
   readonly buffered: BufferedBytes;
   readonly pace: Pace;
-  readonly #socket: WebSocket;
+  readonly socket: WebSocket;
+  isGoingAway = false;
+  /** Choices among the agents of a pool are numbered: the latest one that selected this agent; 0: none. */
+  lastChoice = 0;
   readonly #streams = new Map<number, Stream>();
   readonly #sender: FrameSender;
   // Random, so that a late frame of a stream from before a hibernation matches no current stream.
@@ -75,9 +79,6 @@ export class AgentLink {
   /** Frames that no stream took in the second that began at `sinceMs`. */
   readonly #stray = { frames: 0, sinceMs: 0 };
   #attachment: AgentAttachment;
-  isGoingAway = false;
-  /** Choices among the agents of a pool are numbered: the latest one that selected this agent; 0: none. */
-  lastChoice = 0;
 
   /** @param pace of the tunnel: agents of a pool share it. */
   constructor(
@@ -86,7 +87,7 @@ export class AgentLink {
     lastReceivedAtMs: number,
     { buffered, pace }: { buffered: BufferedBytes; pace: Pace },
   ) {
-    this.#socket = socket;
+    this.socket = socket;
     this.#sender = new FrameSender(socket);
     this.#attachment = attachment;
     this.buffered = buffered;
@@ -128,10 +129,6 @@ export class AgentLink {
     const mbps = this.attachment.bandwidthLimitMbps / count;
     this.pace.toAgent.setRate(mbps);
     this.pace.toVisitors.setRate(mbps);
-  }
-
-  get socket(): WebSocket {
-    return this.#socket;
   }
 
   /**
@@ -203,11 +200,8 @@ export class AgentLink {
 
   close(name: CloseName, explanation: string): void {
     this.#sender.flush();
-    try {
-      this.#socket.close(CLOSE[name], formatCloseReason(name, explanation));
-    } catch {
-      // The agent has closed the connection already.
-    }
+    // The agent may have closed the connection already.
+    closeQuietly(this.socket, CLOSE[name], formatCloseReason(name, explanation));
     this.failStreams();
   }
 
@@ -287,7 +281,7 @@ export class AgentLink {
     if (!hello?.pool || !health) return false;
     const pool = { ...hello.pool, healthy: health.healthy };
     this.#attachment = { ...this.#attachment, hello: { ...hello, pool } };
-    this.#socket.serializeAttachment(this.#attachment);
+    this.socket.serializeAttachment(this.#attachment);
     return this.#countStray(STATE_FRAME_COST);
   }
 

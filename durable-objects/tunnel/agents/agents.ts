@@ -187,16 +187,16 @@ export class Agents {
     return link;
   }
 
-  /** The agents show their user what visitors must bring, and whether they get the maintenance page. */
-  sendAccessStatus(access: AccessStatus): void {
-    this.#sendStatus(access);
+  /** The agents show it to their user: what visitors must bring, whether they get the maintenance page, and so on. */
+  sendStatus(status: StatusUpdate): void {
+    for (const link of this.listServing(Date.now())) link.sendStatus(status);
   }
 
   /** The agents then connect to as many objects as the tunnel has shards. */
   onShardCountChanged(): void {
     const shards = this.#getShardCount();
     for (const link of this.#serving) link.setShardCount(shards);
-    this.#sendStatus({ shards });
+    this.sendStatus({ shards });
   }
 
   /** The agents show their user how many visits were refused, which they do not see themselves. */
@@ -260,11 +260,7 @@ export class Agents {
 
   /** The agents of a pool show how many they are. */
   #sendPoolSize(): void {
-    if (this.#serving[0]?.pool) this.#sendStatus({ agents: this.#serving.length });
-  }
-
-  #sendStatus(status: StatusUpdate): void {
-    for (const link of this.listServing(Date.now())) link.sendStatus(status);
+    if (this.#serving[0]?.pool) this.sendStatus({ agents: this.#serving.length });
   }
 
   #createLink(socket: WebSocket, attachment: AgentAttachment, lastReceivedAtMs: number): AgentLink {

@@ -18,14 +18,14 @@ export interface CaptureSource {
   getCaptures(ids: string[]): Promise<(CaptureDetail | null)[]>;
 }
 
-export class CaptureReader {
-  readonly #own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findDetails">;
-  readonly #shards: Pick<Shards<CaptureSource>, "forOthers">;
+type OwnCaptures = Pick<Captures, "list" | "breakDown" | "listVisits" | "findDetails">;
+type OtherObjects = Pick<Shards<CaptureSource>, "forOthers">;
 
-  constructor(
-    own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findDetails">,
-    shards: Pick<Shards<CaptureSource>, "forOthers">,
-  ) {
+export class CaptureReader {
+  readonly #own: OwnCaptures;
+  readonly #shards: OtherObjects;
+
+  constructor(own: OwnCaptures, shards: OtherObjects) {
     this.#own = own;
     this.#shards = shards;
   }

@@ -13,17 +13,15 @@ export interface MaintenanceEndReceiver {
 const KEY = "shards-maintenance-end";
 
 type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
+type Access = Pick<AccessPolicy, "maintenance" | "endMaintenance">;
+type TunnelObjects = Pick<Shards<MaintenanceEndReceiver>, "isFirst" | "hasOthers" | "forOthers">;
 
 export class MaintenanceEnd {
   readonly #kv: Storage;
-  readonly #access: Pick<AccessPolicy, "maintenance" | "endMaintenance">;
-  readonly #shards: Pick<Shards<MaintenanceEndReceiver>, "isFirst" | "hasOthers" | "forOthers">;
+  readonly #access: Access;
+  readonly #shards: TunnelObjects;
 
-  constructor(
-    kv: Storage,
-    access: Pick<AccessPolicy, "maintenance" | "endMaintenance">,
-    shards: Pick<Shards<MaintenanceEndReceiver>, "isFirst" | "hasOthers" | "forOthers">,
-  ) {
+  constructor(kv: Storage, access: Access, shards: TunnelObjects) {
     this.#kv = kv;
     this.#access = access;
     this.#shards = shards;

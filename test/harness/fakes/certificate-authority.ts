@@ -76,23 +76,27 @@ export async function startCertificateAuthority(
 
   async function act(path: string, request: IncomingMessage): Promise<Answer> {
     const { account, payload } = await verify(path, request);
-    const [, what, number = "0"] = path.split("/");
-    if (what === "account")
+    if (path === "/account")
       return { status: 201, location: `${url}/account/${account}`, body: { status: "valid" } };
-    if (what === "order" && !path.includes("/", 1)) return createOrder(payload);
+    if (path === "/order") return createOrder(payload);
+    const [, resource, number] = path.split("/");
     const order = orders[Number(number)]!;
-    if (what === "challenge" && order.status === "pending")
-      await validate(order, accounts[account]!);
-    if (what === "finalize") finalize(order, String(payload.csr));
-    if (what === "certificate") return { body: `${order.certificate}${root.cert}` };
-    const isOrder = what === "order" || what === "finalize";
-    return {
-      body: isOrder
-        ? showOrder(order)
-        : what === "challenge"
-          ? showChallenge(order)
-          : showAuthorization(order),
-    };
+    switch (resource) {
+      case "order":
+        return { body: showOrder(order) };
+      case "authorization":
+        return { body: showAuthorization(order) };
+      case "challenge":
+        if (order.status === "pending") await validate(order, accounts[account]!);
+        return { body: showChallenge(order) };
+      case "finalize":
+        finalize(order, String(payload.csr));
+        return { body: showOrder(order) };
+      case "certificate":
+        return { body: `${order.certificate}${root.cert}` };
+      default:
+        throw new Error(`there is no ${path}`);
+    }
   }
 
   /** Every request is signed by the account's key, with a nonce that is used once (section 6). */

@@ -1,5 +1,4 @@
 /** What follows a passed first factor: the second factor, or a session with its cookie. */
-import { SESSION_DEVICE_MAX_CHARS } from "../../../protocol/limits.ts";
 import type { AccountSummary, MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
@@ -13,6 +12,9 @@ import { openSession, type Principal, type SecondFactor } from "../../store/acco
 import type { ApiContext } from "../route.ts";
 import { describeDevice } from "./device-name.ts";
 import { setRefreshCookie } from "./refresh-cookie.ts";
+
+/** How much of the `User-Agent` is stored with a session. */
+const DEVICE_MAX_CHARS = 200;
 
 /** The account as it was when its first factor was verified: a change in the meantime refuses the sign-in. */
 type Account = Pick<UserRow, "id" | "passwordHash" | "mfaSecret">;
@@ -38,9 +40,7 @@ export async function signIn(
   const id = crypto.randomUUID();
   const refresh = await createRefreshToken(config, id);
   // By code points: PostgreSQL cannot store half of a surrogate pair.
-  const device = [...(c.req.header("user-agent") ?? "")]
-    .slice(0, SESSION_DEVICE_MAX_CHARS)
-    .join("");
+  const device = [...(c.req.header("user-agent") ?? "")].slice(0, DEVICE_MAX_CHARS).join("");
   const session = {
     id,
     userId: account.id,
