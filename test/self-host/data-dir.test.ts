@@ -52,7 +52,7 @@ async function startIdleProcess(...args: string[]): Promise<ChildProcess> {
     "console.log(); setInterval(() => {}, 1e6)",
     ...args,
   ]);
-  await once(child.stdout!, "data");
+  await once(child.stdout, "data");
   return child;
 }
 
@@ -95,10 +95,10 @@ test("PostgreSQL starts although another process has the id of one that was kill
   await writeFile(pidFile, `${program.pid}\n/proc/self/fd/3\n1000000000\n5432\n`, { mode: 0o600 });
   if (account) await chown(pidFile, account.uid, account.gid);
   const { postgres: password } = (await readStoredSecrets(dataDir))!;
-  const { child, stop } = await startPostgres(dataDir, password, createLog(process.stdout));
-  expect(child.pid).not.toBe(program.pid);
+  const postgres = await startPostgres(dataDir, password, createLog(process.stdout));
+  expect(postgres.child.pid).not.toBe(program.pid);
   program.kill();
-  await stop();
+  await postgres.stop();
   const otherSecrets = startPostgres(dataDir, "of another directory", createLog(process.stdout));
   await expect(otherSecrets).rejects.toThrow("secrets.json is not the file that this database");
   await rm(dataDir, { recursive: true });
@@ -109,10 +109,10 @@ test("a full disk prevents a start with the remedy, but not a restart of workerd
   const disk = await mountSmallDisk(join(dir, "disk"), 1);
   if (!disk) return context.skip();
   try {
-    const { recordWorkerd, release } = await openDataDir(disk.path);
+    const opened = await openDataDir(disk.path);
     disk.fill();
-    await recordWorkerd(ENDED_PID);
-    await release();
+    await opened.recordWorkerd(ENDED_PID);
+    await opened.release();
     disk.fill();
     await expect(openDataDir(disk.path)).rejects.toThrow("free some space on its disk");
   } finally {
@@ -121,10 +121,10 @@ test("a full disk prevents a start with the remedy, but not a restart of workerd
 });
 
 test("sockets whose path would be too long are in a directory that is removed with the last of them", async () => {
-  const { socketsDir, release } = await openDataDir(join(dir, "long".repeat(30)));
-  expect(dirname(socketsDir)).not.toContain("long");
-  await release();
-  await expect(stat(socketsDir)).rejects.toThrow("ENOENT");
+  const opened = await openDataDir(join(dir, "long".repeat(30)));
+  expect(dirname(opened.socketsDir)).not.toContain("long");
+  await opened.release();
+  await expect(stat(opened.socketsDir)).rejects.toThrow("ENOENT");
 });
 
 test("one of them gets it, and the others say that it is in use", async () => {
