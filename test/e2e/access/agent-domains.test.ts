@@ -157,6 +157,13 @@ describe("an agent is refused", () => {
       message: "a tunnel's host is a name and .localhost, such as shop.localhost",
     });
   });
+
+  test("for a host of the service itself", async () => {
+    expect(await refusal({ url: "https://api.localhost" })).toEqual({
+      reason: "invalid_request",
+      message: "api.localhost is a host of the service itself",
+    });
+  });
 });
 
 test("--url names a tunnel of the service too, with its project", async () => {

@@ -34,8 +34,11 @@ export async function resolveRequestedTunnel(
   const { host } = query;
   const projectSlug = query.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
   if (host === undefined) return { name: query.subdomain, projectSlug, domain: null };
+  if (config.API_HOSTS.has(host)) {
+    throw new ConnectionRefusedError("invalid_request", `${host} is a host of the service itself`);
+  }
   const routeName = toRouteName(host, config.SERVICE_DOMAIN);
-  if (routeName === null || config.API_HOSTS.has(host)) {
+  if (routeName === null) {
     throw new ConnectionRefusedError(
       "invalid_request",
       `a tunnel's host is a name and .${config.SERVICE_DOMAIN}, such as shop.${config.SERVICE_DOMAIN}`,
