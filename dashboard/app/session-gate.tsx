@@ -4,7 +4,7 @@ import { lazy, Suspense, useEffect } from "react";
 import { notify } from "../ui/feedback/notifications.tsx";
 import { ErrorPage } from "../ui/feedback/error-page.tsx";
 import { loadPage } from "../ui/feedback/load-error.ts";
-import { Skeleton } from "../ui/feedback/query-content.tsx";
+import { Skeleton } from "../ui/feedback/skeleton.tsx";
 import { retrySession, useSession } from "./session-state.ts";
 
 const SignIn = lazy(async () => {

@@ -7,7 +7,7 @@ import { Suspense, useState } from "react";
 import { readStored, writeStored } from "../../api/browser-storage.ts";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
-import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../ui/feedback/skeleton.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { createPreloadable } from "../../ui/preloadable.tsx";
 import { useShortcuts } from "../shortcuts.ts";

@@ -4,7 +4,7 @@ import { Link, Outlet, useLocation, useMatches } from "@tanstack/react-router";
 import { Suspense, useEffect, useState } from "react";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../ui/feedback/skeleton.tsx";
 import { AccountMenu } from "./account-menu.tsx";
 import { InspectorDock, InspectorDockButton, useInspectorDock } from "./inspector-dock.tsx";
 import { useNavigation } from "./navigation.ts";

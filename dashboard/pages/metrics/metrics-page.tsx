@@ -13,7 +13,7 @@ import { useQueryParameters, useSetQueryParameters } from "../../app/query-param
 import { CommandLine } from "../../ui/command-line.tsx";
 import { FirstTunnel } from "../../ui/feedback/first-tunnel.tsx";
 import { MissingResource } from "../../ui/feedback/missing-resource.tsx";
-import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../ui/feedback/skeleton.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { SegmentedControl } from "../../ui/forms/segmented-control.tsx";
 import { TunnelChoice } from "../../ui/forms/tunnel-choice.tsx";

@@ -12,7 +12,7 @@ import { useMe } from "../../app/session-state.ts";
 import { Button } from "../../ui/button.tsx";
 import { formatAgentCommand } from "../../ui/text/agent-command.ts";
 import { Command } from "../../ui/copy.tsx";
-import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../ui/feedback/skeleton.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/section.tsx";
 import { getServeArguments } from "../tunnels/agent-command.ts";

@@ -8,7 +8,7 @@ import { tunnelsQuery } from "../../api/tunnels.ts";
 import { addTerm } from "../../inspector/filter-text.ts";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
-import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../ui/feedback/skeleton.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { useIsWide } from "../../ui/layout/media-query.ts";
 import { Splitter, useStoredPercent } from "../../ui/layout/splitter.tsx";

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import type { SetupState } from "../../../protocol/schemas/accounts/devices.ts";
 import { isTemporaryError, RequestError, send } from "../../api/request.ts";
 import { Button } from "../button.tsx";
-import { Skeleton } from "./query-content.tsx";
+import { Skeleton } from "./skeleton.tsx";
 
 const CHECK_INTERVAL_MS = 5_000;
 const CHECK_MAX_MS = 5_000;

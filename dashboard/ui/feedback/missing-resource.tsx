@@ -4,7 +4,7 @@ import { resourceOwnersQuery, switchOrganization } from "../../api/organization/
 import { useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../button.tsx";
 import { EmptyState, type EmptyStateProps } from "./empty-state.tsx";
-import { Skeleton } from "./query-content.tsx";
+import { Skeleton } from "./skeleton.tsx";
 
 export interface MissingResourceProps extends Omit<EmptyStateProps, "commands"> {
   id: string;

@@ -3,6 +3,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { isNotFound } from "../../api/request.ts";
 import { ErrorNotice } from "./error-notice.tsx";
+import { Skeleton } from "./skeleton.tsx";
 
 export interface QueryContentProps<Data> {
   query: UseQueryResult<Data>;
@@ -29,14 +30,4 @@ function useLatestError({ error, errorUpdateCount }: UseQueryResult<unknown>): E
   const [latest, setLatest] = useState(error);
   if (error !== null && error !== latest) setLatest(error);
   return errorUpdateCount > 0 ? latest : null;
-}
-
-export function Skeleton({ lines = 3 }: { lines?: number }) {
-  return (
-    <div className="skeleton" role="status" aria-label="Loading">
-      {Array.from({ length: lines }, (_, line) => (
-        <div key={line} />
-      ))}
-    </div>
-  );
 }

@@ -7,7 +7,7 @@ import { useShortcuts } from "../../../app/shortcuts.ts";
 import { Button } from "../../../ui/button.tsx";
 import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
 import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
-import { Skeleton } from "../../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../../ui/feedback/skeleton.tsx";
 import { Badge } from "../../../ui/section.tsx";
 import { ForwardCommand } from "../forward-command.tsx";
 import { DeliveryDetail } from "./delivery-detail.tsx";

@@ -7,7 +7,7 @@ import { Button } from "../../../ui/button.tsx";
 import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
 import { FirstTunnel } from "../../../ui/feedback/first-tunnel.tsx";
 import { MissingResource } from "../../../ui/feedback/missing-resource.tsx";
-import { Skeleton } from "../../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../../ui/feedback/skeleton.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
 import type { InspectorParameters, SetParameters } from "./use-request-view.ts";
 

@@ -7,7 +7,7 @@ import { useHasRole } from "../../../app/roles.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { ActionButton, Button } from "../../../ui/button.tsx";
 import { ErrorBoundary } from "../../../ui/feedback/error-boundary.tsx";
-import { Skeleton } from "../../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../../ui/feedback/skeleton.tsx";
 import { Badge, Section } from "../../../ui/section.tsx";
 import { Tabs } from "../../../ui/tabs.tsx";
 import { DryRunSection } from "./dry-run-section.tsx";

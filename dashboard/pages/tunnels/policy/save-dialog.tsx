@@ -4,7 +4,7 @@ import { lazy, Suspense } from "react";
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { ErrorBoundary } from "../../../ui/feedback/error-boundary.tsx";
-import { Skeleton } from "../../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../../ui/feedback/skeleton.tsx";
 import { OpenFormDialog } from "../../../ui/forms/dialog.tsx";
 import { DryRunCounts } from "./dry-run-section.tsx";
 import { dryRunQuery, useSavePolicy } from "./policy-api.ts";

@@ -6,7 +6,7 @@ import { fromBase64 } from "../../../../../shared/bytes.ts";
 import { isEventStream } from "../../../../../shared/raw-headers.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../../app/query-parameters.ts";
 import { formatBytes } from "../../../../ui/numbers.ts";
-import { Skeleton } from "../../../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../../../ui/feedback/skeleton.tsx";
 import {
   decodeContent,
   DECODED_MAX_BYTES,

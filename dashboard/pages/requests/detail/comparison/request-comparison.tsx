@@ -5,7 +5,8 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { capturedRequestQuery } from "../../../../api/captured-request.ts";
 import { ErrorBoundary } from "../../../../ui/feedback/error-boundary.tsx";
-import { QueryContent, Skeleton } from "../../../../ui/feedback/query-content.tsx";
+import { QueryContent } from "../../../../ui/feedback/query-content.tsx";
+import { Skeleton } from "../../../../ui/feedback/skeleton.tsx";
 import { formatBytes } from "../../../../ui/numbers.ts";
 import { Badge, Section } from "../../../../ui/section.tsx";
 import {
