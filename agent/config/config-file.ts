@@ -12,8 +12,9 @@ const FILE_MAX_BYTES = 1024 * 1024;
 
 /**
  * The path of the configuration: `given`, or the file in the current directory or the nearest parent. The search ends at the root of
- * a repository and at the home directory, so that a file in a directory of other users is never used.
- * @throws UsageError when there is none.
+ * a repository and at the home directory.
+ * @throws UsageError when there is none, or when the one in a parent directory belongs to another user: any user can put a file
+ * into /tmp, and it could open this user's local ports to everyone.
  */
 export async function findConfigFile(given: string | undefined): Promise<string> {
   if (given !== undefined) return resolve(given);
@@ -21,7 +22,9 @@ export async function findConfigFile(given: string | undefined): Promise<string>
   for (let directory = process.cwd(); ; directory = dirname(directory)) {
     for (const name of FILE_NAMES) {
       const path = join(directory, name);
-      if (await fileExists(path)) return path;
+      if (!(await fileExists(path))) continue;
+      if (directory !== process.cwd()) await requireOwnFile(path);
+      return path;
     }
     const isLast = directory === home || directory === dirname(directory);
     if (isLast || (await fileExists(join(directory, ".git")))) break;
@@ -29,6 +32,16 @@ export async function findConfigFile(given: string | undefined): Promise<string>
   throw new UsageError(
     `there is no ${FILE_NAMES[0]} in ${process.cwd()} or above it; create one, or name it with --config`,
   );
+}
+
+/** A file of root is trusted, as root can change any file. @throws UsageError */
+async function requireOwnFile(path: string): Promise<void> {
+  const user = process.getuid?.();
+  const { uid } = await stat(path);
+  if (user !== undefined && uid !== user && uid !== 0)
+    throw new UsageError(
+      `${path} belongs to another user; to use it nevertheless, pass --config ${path}`,
+    );
 }
 
 /** @throws UsageError when it can't be read or is too large. */
