@@ -1,9 +1,9 @@
 /** The loopback addresses that the local sockets of remote clients are bound to. */
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac, createSecretKey, randomBytes, type KeyObject } from "node:crypto";
 import { getAddressGroup } from "../../shared/address-group.ts";
 
 /** Random in each process, so that a client can't choose an address that collides with another client's. */
-const SECRET = randomBytes(32);
+const SECRET = createSecretKey(randomBytes(32));
 
 /**
  * The loopback address that stands for a remote client. WireGuard limits handshakes by source address, so
@@ -14,7 +14,7 @@ const SECRET = randomBytes(32);
 export function toLoopbackAddress(
   address: string,
   platform: NodeJS.Platform = process.platform,
-  secret: Uint8Array = SECRET,
+  secret: KeyObject | Uint8Array = SECRET,
 ): string {
   if (platform !== "linux") return "127.0.0.1";
   const hash = createHmac("sha256", secret).update(getAddressGroup(address)).digest();
