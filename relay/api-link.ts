@@ -15,8 +15,11 @@ import {
 import type { LinkState } from "./associations.ts";
 import { parseJson } from "../shared/json.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
-import { LINK_RETRY_MAX_MS, LINK_RETRY_MIN_MS, LINK_WELCOME_MAX_MS } from "./limits.ts";
 import type { Log } from "./log.ts";
+
+const LINK_RETRY_MIN_MS = 250;
+const LINK_RETRY_MAX_MS = 10_000;
+const LINK_WELCOME_MAX_MS = 10_000;
 
 export interface ApiLinkOptions {
   apiUrl: string;

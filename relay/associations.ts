@@ -4,22 +4,12 @@ import type { CloseName } from "../protocol/wire/close-codes.ts";
 import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
-import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 import { SourceSlots } from "../shared/bounds/source-slots.ts";
-import { takeFromBucket, type TokenBucket } from "../shared/bounds/token-bucket.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { type AgentConnection, type Association, explainBindError } from "./association.ts";
-import {
-  ALLOWLIST_UPDATES_MAX,
-  AGENT_MESSAGE_OVERHEAD_BYTES,
-  AGENT_MESSAGES_BURST_BYTES,
-  AGENT_MESSAGES_BYTES_PER_SECOND,
-  ASSOCIATIONS_MAX,
-  TICKET_CLOCK_TOLERANCE_MS,
-  TICKET_LIFETIME_MAX_MS,
-  TICKET_RENEWAL_MAX_MS,
-} from "./limits.ts";
+import { TICKET_CLOCK_TOLERANCE_MS, TICKET_LIFETIME_MAX_MS } from "./limits.ts";
 import type { Log } from "./log.ts";
+import { MessageBudget } from "./message-budget.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
 import { NetworkRecords } from "./network-records.ts";
 import { isRevokedBy, type Revocations } from "./revocations.ts";
@@ -32,6 +22,11 @@ import { FlowTags } from "./udp/flow-tags.ts";
 import { FlowIds } from "./udp/flows.ts";
 import { NetworkAssociation } from "./udp/network-association.ts";
 
+/** Ports that agents serve at the same time. */
+const ASSOCIATIONS_MAX = 10_000;
+/** How long an agent whose ticket expired while the API was unreachable may take to bring a new one. */
+export const TICKET_RENEWAL_MAX_MS = 30_000;
+const ALLOWLIST_UPDATES_MAX = 10_000;
 const FLOWS_PER_RELAY_MAX = 65_536;
 
 /** An agent's control connection. */
@@ -80,10 +75,6 @@ export interface AssociationsOptions {
 }
 
 const U32 = 0x1_0000_0000;
-const MESSAGE_RATE = {
-  burst: AGENT_MESSAGES_BURST_BYTES,
-  refillMs: 1_000 / AGENT_MESSAGES_BYTES_PER_SECOND,
-};
 
 export class Associations {
   readonly agentSocket: AgentUdpSocket;
@@ -103,8 +94,7 @@ export class Associations {
   /** One change of a port at a time. */
   readonly #changes = new Map<string, Promise<unknown>>();
   readonly #byId = new Map<number, Entry>();
-  /** What the agents of a port may still send: a bucket outlives their connections. */
-  readonly #messageBuckets = new BoundedMap<string, TokenBucket>(ASSOCIATIONS_MAX);
+  readonly #messages = new MessageBudget(ASSOCIATIONS_MAX);
   /** Tunnels whose agent disconnected while connections were open. */
   readonly #released = new Set<TunnelAssociation>();
   #isClosed = false;
@@ -171,12 +161,7 @@ export class Associations {
 
   /** @param bytes of a JSON message of its agent. @returns whether the message may be read. */
   takeMessage({ ticket }: Association, bytes: number): boolean {
-    const port = toPortKey(ticket);
-    const cost = bytes + AGENT_MESSAGE_OVERHEAD_BYTES;
-    const saved = this.#messageBuckets.get(port);
-    const { bucket, waitMs } = takeFromBucket(saved, MESSAGE_RATE, Date.now(), cost);
-    this.#messageBuckets.set(port, bucket);
-    return waitMs === 0;
+    return this.#messages.take(toPortKey(ticket), bytes);
   }
 
   /** The control connection was lost. */

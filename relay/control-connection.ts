@@ -1,4 +1,5 @@
 /** One agent's control connection (protocol/relay/control.ts): its messages, its heartbeat and its close. */
+import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import { CLOSE, type CloseName } from "../protocol/wire/close-codes.ts";
 import { formatCloseReason, type CloseSubcode } from "../protocol/wire/close-reason.ts";
@@ -14,10 +15,12 @@ import type { Association } from "./association.ts";
 import { parseJson } from "../shared/json.ts";
 import { exceedsJsonBounds } from "../shared/bounds/json-bounds.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
-import { CONTROL_BACKLOG_MAX_BYTES } from "./limits.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { KeysUnavailableError, type TicketVerifier } from "./tickets.ts";
+
+/** An agent that does not read its JSON messages is disconnected beyond this. */
+export const CONTROL_BACKLOG_MAX_BYTES = 4 * 1024 * 1024;
 
 export interface ControlOptions {
   associations: Associations;
@@ -31,6 +34,8 @@ const CLOSE_MAX_MS = 2_000;
 
 export class ControlConnection implements Agent {
   readonly #socket: WebSocket;
+  /** The connection below the WebSocket. */
+  readonly #stream: Duplex;
   readonly #options: ControlOptions;
   readonly #heartbeat: NodeJS.Timeout;
   #association: Association | undefined;
@@ -39,8 +44,9 @@ export class ControlConnection implements Agent {
   /** Tickets are handled one after the other, although their verification is asynchronous. */
   #handling: Promise<void> = Promise.resolve();
 
-  constructor(socket: WebSocket, options: ControlOptions) {
+  constructor(socket: WebSocket, stream: Duplex, options: ControlOptions) {
     this.#socket = socket;
+    this.#stream = stream;
     this.#options = options;
     socket.on("error", () => {});
     socket.on("pong", () => (this.#lastReceivedAtMs = performance.now()));
@@ -118,7 +124,12 @@ export class ControlConnection implements Agent {
     const message = parseMessage(bytes);
     if (!message)
       return this.close("protocol_error", "the message is not one that an agent may send");
-    if (message.type !== "ticket") return association.handleMessage(message);
+    if (message.type !== "ticket") {
+      // The answers leave in one write: `resume` has one for each flow.
+      this.#stream.cork();
+      association.handleMessage(message);
+      return this.#stream.uncork();
+    }
     this.#handling = this.#handling.then(() => this.#renew(message.ticket));
   }
 

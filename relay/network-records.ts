@@ -1,8 +1,11 @@
 /** Counters of a network over all associations of this run: devices and handshakes for another key. */
 import type { DeviceStatus } from "../protocol/relay/link.ts";
-import { DEVICES_PER_NETWORK_MAX, NETWORK_RECORDS_MAX } from "./limits.ts";
 import type { PeerTraffic } from "./udp/flows.ts";
 import { BoundedMap } from "../shared/bounds/bounded-map.ts";
+
+/** Networks whose counters outlive their association. */
+export const NETWORK_RECORDS_MAX = 10_000;
+const DEVICES_PER_NETWORK_MAX = 4_096;
 
 export interface DeviceRecord extends PeerTraffic {
   /** `address:port`, IPv6 in brackets. */

@@ -9,12 +9,7 @@ import type { MetricFamily } from "../shared/metrics/exposition.ts";
 import { getDescriptorLimit } from "../sockets/descriptor-limit.ts";
 import { ApiLink } from "./api-link.ts";
 import { Associations } from "./associations.ts";
-import {
-  ASSOCIATION_SWEEP_INTERVAL_MS,
-  getConnectionLimits,
-  REVOCATIONS_MAX,
-  TICKET_LIFETIME_MAX_MS,
-} from "./limits.ts";
+import { getConnectionLimits, TICKET_LIFETIME_MAX_MS } from "./limits.ts";
 import type { Log } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { Revocations } from "./revocations.ts";
@@ -22,6 +17,9 @@ import { RelayServer } from "./server.ts";
 import type { RelaySettings } from "./settings.ts";
 import { StatusReporter } from "./status-reporter.ts";
 import { fetchJwks, TicketVerifier } from "./tickets.ts";
+
+const ASSOCIATION_SWEEP_INTERVAL_MS = 1_000;
+const REVOCATIONS_MAX = 10_000;
 
 export class Relay {
   readonly #settings: RelaySettings;

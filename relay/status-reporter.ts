@@ -1,14 +1,17 @@
 /** The status of networks and tunnels for the API: the changes, and everything after a reconnect. */
 import type { NetworkStatus, RelayStatus, AssociationUsage } from "../protocol/relay/link.ts";
 import type { Association, NetworkSummary } from "./association.ts";
-import {
-  ENDED_USAGE_RETENTION_MS,
-  ENDED_USAGE_MAX,
-  LINK_STATUS_MAX_BYTES,
-  NETWORK_RECORDS_MAX,
-  NETWORK_STATUS_MAX_AGE_MS,
-} from "./limits.ts";
+import { NETWORK_RECORDS_MAX } from "./network-records.ts";
 import { dropOldest } from "../shared/bounds/bounded-map.ts";
+import { MINUTE_MS } from "../shared/time.ts";
+
+/** A status message is split by networks beyond this. */
+const LINK_STATUS_MAX_BYTES = 256 * 1024;
+/** A live network is reported at least this often, so that "last seen" does not grow old. */
+export const NETWORK_STATUS_MAX_AGE_MS = 30_000;
+/** How long the last totals of an ended association are reported again after a new hello. */
+const ENDED_USAGE_RETENTION_MS = 10 * MINUTE_MS;
+const ENDED_USAGE_MAX = 10_000;
 
 interface ReportEntry<Item> {
   item: Item;

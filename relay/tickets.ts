@@ -4,16 +4,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalJWKSet, errors, jwtVerify } from "jose";
 import { z } from "zod";
 import { RELAY_TICKET_TYPE, toRelayAudience, RelayTicket } from "../protocol/relay/ticket.ts";
-import {
-  JWKS_FETCH_MAX_MS,
-  JWKS_FIRST_FETCH_MIN_MS,
-  JWKS_MAX_AGE_MS,
-  JWKS_MAX_BYTES,
-  JWKS_REFETCH_MIN_MS,
-  TICKET_CLOCK_TOLERANCE_MS,
-} from "./limits.ts";
+import { TICKET_CLOCK_TOLERANCE_MS } from "./limits.ts";
 import { isCanonicalJwt } from "../shared/jwt.ts";
+import { MINUTE_MS } from "../shared/time.ts";
 import { request as requestHttp } from "../sockets/node-http.ts";
+
+const JWKS_FETCH_MAX_MS = 5_000;
+const JWKS_MAX_BYTES = 256 * 1024;
+/** Keys are fetched again after this, so that a withdrawn key becomes invalid. */
+const JWKS_MAX_AGE_MS = 10 * MINUTE_MS;
+/** At most one fetch in this time, whatever key ids tickets name. */
+export const JWKS_REFETCH_MIN_MS = 2_000;
+/** The same while there are no keys at all. */
+const JWKS_FIRST_FETCH_MIN_MS = 250;
 
 const Jwks = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 

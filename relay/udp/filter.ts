@@ -14,19 +14,6 @@
  */
 import { WIREGUARD } from "../../protocol/relay/wireguard.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
-import {
-  INITIATION_SOURCES_MAX,
-  INITIATIONS_BURST,
-  INITIATIONS_PER_SECOND,
-  NEW_FLOWS_BURST,
-  NEW_FLOWS_PER_SECOND,
-  RECEIVER_INDEX_MAX_AGE_MS,
-  RECEIVER_INDICES_PER_PORT_MAX,
-  UNPROVEN_DATA_BURST,
-  UNPROVEN_DATA_PER_SECOND,
-  UNVERIFIED_INITIATIONS_BURST,
-  UNVERIFIED_INITIATIONS_PER_SECOND,
-} from "../limits.ts";
 import type { DropReason } from "../metrics.ts";
 import { DatagramBudget } from "./datagram-budget.ts";
 import { ReceiverIndices } from "./receiver-indices.ts";
@@ -38,6 +25,25 @@ import {
   verifyMac1,
 } from "./wireguard.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
+
+/** First handshake messages from one address (IPv6: /64) at a port: WireGuard itself sends one each 5 s. */
+const INITIATIONS_PER_SECOND = 10;
+export const INITIATIONS_BURST = 20;
+const INITIATION_SOURCES_MAX = 4_096;
+/**
+ * First handshake messages at a port that are read beyond those of their address, because junk can have the address of any
+ * device: a mac1 takes about 10 µs to verify, so this is 2 % of a core.
+ */
+const UNVERIFIED_INITIATIONS_PER_SECOND = 2_000;
+export const UNVERIFIED_INITIATIONS_BURST = 2_000;
+const NEW_FLOWS_PER_SECOND = 20;
+export const NEW_FLOWS_BURST = 200;
+/** Data of peers that may have no session, for all peers of a port together. */
+const UNPROVEN_DATA_PER_SECOND = 500;
+export const UNPROVEN_DATA_BURST = 1_000;
+/** How long a receiver index of the server lets a peer move to another address. */
+export const RECEIVER_INDEX_MAX_AGE_MS = 240_000;
+export const RECEIVER_INDICES_PER_PORT_MAX = 65_536;
 
 /** For this long after a restart, peers that the relay does not know yet may send data (WireGuard type 4). */
 export const FLOW_LENIENCY_MS = 180_000;

@@ -1,7 +1,9 @@
 /** The flows of one network's port: a flow is the remote address and port of one WireGuard peer. */
 import { FLOW_IDLE_TIMEOUT_MS } from "../../protocol/relay/limits.ts";
 import { SourceSlots } from "../../shared/bounds/source-slots.ts";
-import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../limits.ts";
+
+/** For a peer that started a handshake but has not shown that it receives our responses. */
+export const UNCONFIRMED_FLOW_IDLE_MAX_MS = 30_000;
 
 /** Bytes and the last handshake of one peer. */
 export interface PeerTraffic {

@@ -15,13 +15,6 @@ import type {
   AssociationMessage,
   NetworkSummary,
 } from "../association.ts";
-import {
-  BINDING_MAX_AGE_MS,
-  FLOW_ANNOUNCEMENT_MS,
-  FLOW_SWEEP_INTERVAL_MS,
-  RATE_BURST_MIN_BYTES,
-  RATE_BURST_MS,
-} from "../limits.ts";
 import type { Metrics } from "../metrics.ts";
 import type { NetworkRecord } from "../network-records.ts";
 import { DatagramBudget } from "./datagram-budget.ts";
@@ -33,6 +26,15 @@ import { type Flow, type FlowIds, FlowTable } from "./flows.ts";
 import { bindUdp, isSendQueueFull } from "./sockets.ts";
 import { toBytesPerSecond } from "../../shared/bounds/bandwidth.ts";
 import { WIREGUARD } from "../../protocol/relay/wireguard.ts";
+
+/** Without a BIND for this long, three are missing, and datagrams are sent over the WebSocket. */
+const BINDING_MAX_AGE_MS = 50_000;
+/** For this long, datagrams of a new flow are sent over the WebSocket, after the message that announces the flow. */
+const FLOW_ANNOUNCEMENT_MS = 1_000;
+const FLOW_SWEEP_INTERVAL_MS = 5_000;
+/** The burst beyond the rate: 100 ms of the rate, and never less than the bytes below. */
+const RATE_BURST_MS = 100;
+const RATE_BURST_MIN_BYTES = 256 * 1024;
 
 /** The largest payload of UDP over IPv4 (RFC 768: 65,535 less the IPv4 and UDP headers), less our header. */
 export const DATAGRAM_PAYLOAD_MAX_BYTES = 65_507 - DATAGRAM_HEADER_BYTES;

@@ -2,8 +2,11 @@
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";
-import { UDP_BUFFER_BYTES, UDP_SEND_QUEUE_MAX_BYTES } from "../limits.ts";
 import type { Metrics } from "../metrics.ts";
+
+const UDP_BUFFER_BYTES = 4 * 1024 * 1024;
+/** Node.js queues datagrams that the kernel does not accept: beyond this they are dropped. */
+const UDP_SEND_QUEUE_MAX_BYTES = 1024 * 1024;
 
 export interface UdpBuffers {
   /** The sizes that the kernel granted, which may be less than requested. */

@@ -9,8 +9,13 @@ import { RELAY_TICKET_GRACE_MS } from "../../../protocol/relay/limits.ts";
 import type { RelayToAgentMessage } from "../../../protocol/relay/control.ts";
 import type { RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { Association } from "../../../relay/association.ts";
-import { type Agent, Associations, type LinkState } from "../../../relay/associations.ts";
-import { TICKET_CLOCK_TOLERANCE_MS, TICKET_RENEWAL_MAX_MS } from "../../../relay/limits.ts";
+import {
+  TICKET_RENEWAL_MAX_MS,
+  type Agent,
+  Associations,
+  type LinkState,
+} from "../../../relay/associations.ts";
+import { TICKET_CLOCK_TOLERANCE_MS } from "../../../relay/limits.ts";
 import { Metrics } from "../../../relay/metrics.ts";
 import { Revocations } from "../../../relay/revocations.ts";
 import { readSettings } from "../../../relay/settings.ts";

@@ -1,14 +1,15 @@
 /** Which datagrams pass a network's public port. Without sockets. */
 import { describe, expect, test } from "vitest";
-import { FLOW_LENIENCY_MS, WireGuardFilter } from "../../../relay/udp/filter.ts";
 import {
-  INITIATIONS_BURST,
-  NEW_FLOWS_BURST,
-  RECEIVER_INDEX_MAX_AGE_MS,
   RECEIVER_INDICES_PER_PORT_MAX,
+  RECEIVER_INDEX_MAX_AGE_MS,
   UNPROVEN_DATA_BURST,
+  NEW_FLOWS_BURST,
   UNVERIFIED_INITIATIONS_BURST,
-} from "../../../relay/limits.ts";
+  INITIATIONS_BURST,
+  FLOW_LENIENCY_MS,
+  WireGuardFilter,
+} from "../../../relay/udp/filter.ts";
 import { ReceiverIndices } from "../../../relay/udp/receiver-indices.ts";
 import { newKeyPair } from "../../harness/wireguard/crypto.ts";
 import { writeInitiation } from "../../harness/wireguard/handshake.ts";

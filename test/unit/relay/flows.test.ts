@@ -1,10 +1,15 @@
 /** Flows, their tags and rates. Without sockets. */
 import { expect, test } from "vitest";
 import { FLOW_IDLE_TIMEOUT_MS } from "../../../protocol/relay/limits.ts";
-import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../../../relay/limits.ts";
 import { DatagramBudget } from "../../../relay/udp/datagram-budget.ts";
 import { FlowTags } from "../../../relay/udp/flow-tags.ts";
-import { type Flow, FlowIds, type FlowPeer, FlowTable } from "../../../relay/udp/flows.ts";
+import {
+  UNCONFIRMED_FLOW_IDLE_MAX_MS,
+  type Flow,
+  FlowIds,
+  type FlowPeer,
+  FlowTable,
+} from "../../../relay/udp/flows.ts";
 
 function newTable(maxFlows: number, ids = newIds(), orgId = "org") {
   const closed: Flow[] = [];

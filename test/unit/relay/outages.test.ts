@@ -1,7 +1,7 @@
+import { JWKS_REFETCH_MIN_MS } from "../../../relay/tickets.ts";
 /** The relay while the API can't be reached, and when it stops. */
 import { expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
-import { JWKS_REFETCH_MIN_MS } from "../../../relay/limits.ts";
 import { fastTimers } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";

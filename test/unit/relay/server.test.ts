@@ -1,14 +1,11 @@
 /** What a stranger can hold of a relay's own port, to which agents connect. */
-import { EventEmitter, once } from "node:events";
+import { once } from "node:events";
 import { connect, Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
-import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { RELAY_SUBPROTOCOL } from "../../../protocol/relay/datagrams.ts";
 import type { Associations } from "../../../relay/associations.ts";
-import { ControlConnection } from "../../../relay/control-connection.ts";
-import { CONTROL_BACKLOG_MAX_BYTES } from "../../../relay/limits.ts";
 import { Metrics } from "../../../relay/metrics.ts";
 import { RelayServer, type RelayServerOptions } from "../../../relay/server.ts";
 import { TicketVerifier } from "../../../relay/tickets.ts";
@@ -174,23 +171,4 @@ describe("on the front proxy's socket", () => {
       expect(answer).toMatch(/^HTTP\/1\.1 404 /);
     },
   );
-});
-
-test("an agent that does not read its messages is disconnected", async () => {
-  await start({});
-  const message = { type: "flow_closed", id: 1 } as const;
-  const close = vi.fn();
-  const socket = Object.assign(new EventEmitter(), {
-    bufferedAmount: CONTROL_BACKLOG_MAX_BYTES,
-    send: vi.fn(),
-    terminate() {},
-    close,
-  });
-  const connection = new ControlConnection(socket as unknown as WebSocket, control);
-  connection.send(message);
-  expect(socket.send).toHaveBeenCalledOnce();
-  socket.bufferedAmount += 1;
-  connection.send(message);
-  expect(socket.send).toHaveBeenCalledOnce();
-  expect(close).toHaveBeenCalledWith(CLOSE.heartbeat_timeout, expect.any(String));
 });

@@ -2,9 +2,8 @@
 import { expect, test } from "vitest";
 import type { AssociationUsage } from "../../../protocol/relay/link.ts";
 import type { Association, NetworkSummary } from "../../../relay/association.ts";
-import { NETWORK_STATUS_MAX_AGE_MS } from "../../../relay/limits.ts";
 import { NetworkRecord } from "../../../relay/network-records.ts";
-import { StatusReporter } from "../../../relay/status-reporter.ts";
+import { NETWORK_STATUS_MAX_AGE_MS, StatusReporter } from "../../../relay/status-reporter.ts";
 
 const ID = "5f0f7ae4-9d1c-4b8c-8e58-3a4de6a1a001";
 
