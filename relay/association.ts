@@ -30,8 +30,8 @@ export interface Association {
   handleDatagrams(bytes: Buffer): boolean;
   /** A later ticket for the same port. */
   renew(ticket: RelayTicket): void;
-  /** Called every second. @param now milliseconds since the epoch. */
-  sweep(now: number): void;
+  /** Called every second. @param nowMs milliseconds since the epoch. */
+  sweep(nowMs: number): void;
   /** The agent disconnected: unbinds the port. Connections that do not need its control connection may continue. */
   release(): void;
   /** Unbinds the port and ends everything. */
@@ -39,7 +39,7 @@ export interface Association {
   /** Only for a tunnel. */
   getUsage?(): AssociationUsage;
   /** Only for a network: its current status, without its devices. */
-  getNetworkStatus?(now: number): NetworkSummary;
+  getNetworkStatus?(nowMs: number): NetworkSummary;
   /** Only for a network: its devices. */
   readonly record?: Pick<NetworkRecord, "takeChanges">;
 }

@@ -205,16 +205,16 @@ export class Associations {
   }
 
   /** Called every second. */
-  sweep(now: number): void {
+  sweep(nowMs: number): void {
     for (const { association, agent } of [...this.#byPort.values()]) {
-      if (now > this.#getExpiryMs(association.ticket)) {
+      if (nowMs > this.#getExpiryMs(association.ticket)) {
         this.#end(association, agent, "unauthorized", "the ticket has expired");
       } else {
-        association.sweep(now);
+        association.sweep(nowMs);
       }
     }
     for (const association of this.#released) {
-      if (now > this.#getExpiryMs(association.ticket)) association.close();
+      if (nowMs > this.#getExpiryMs(association.ticket)) association.close();
       if (association.getUsage().openConnections > 0) continue;
       this.#released.delete(association);
       association.close();

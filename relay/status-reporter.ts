@@ -35,14 +35,14 @@ export class StatusReporter {
   #link = 0;
   readonly #ended = new Map<string, { usage: AssociationUsage; endedAtMs: number }>();
 
-  /** An association ended: its network is offline, its totals are the last ones. @param now milliseconds. */
-  recordEnd(association: Association, now: number): void {
+  /** An association ended: its network is offline, its totals are the last ones. */
+  recordEnd(association: Association, nowMs: number): void {
     const usage = association.getUsage?.();
     if (usage) {
-      this.#ended.set(usage.source, { usage: { ...usage, openConnections: 0 }, endedAtMs: now });
+      this.#ended.set(usage.source, { usage: { ...usage, openConnections: 0 }, endedAtMs: nowMs });
       dropOldest(this.#ended, ENDED_USAGE_MAX);
     }
-    const network = association.getNetworkStatus?.(now);
+    const network = association.getNetworkStatus?.(nowMs);
     if (network) {
       const summary = { ...network, state: "offline", latencyMs: null, loss: null } as const;
       const item = { summary, record: association.record };
@@ -67,20 +67,20 @@ export class StatusReporter {
     }
   }
 
-  /** @returns messages with the changes since the last call. @param now milliseconds. */
-  collect(associations: Iterable<Association>, now: number): RelayStatus[] {
+  /** @returns messages with the changes since the last call. */
+  collect(associations: Iterable<Association>, nowMs: number): RelayStatus[] {
     const networks: NetworkStatus[] = [];
     const tunnels: AssociationUsage[] = [];
     const live = new Set<string>();
     const liveSources = new Set<string>();
     for (const association of associations) {
-      const summary = association.getNetworkStatus?.(now);
+      const summary = association.getNetworkStatus?.(nowMs);
       if (summary) {
         const { networkId } = summary;
         live.add(networkId);
         const text = JSON.stringify({ ...summary, lastSeenAtMs: 0 });
         const item = { summary, record: association.record };
-        const entry = { item, text, sentAtMs: now };
+        const entry = { item, text, sentAtMs: nowMs };
         const isDue = update(this.#networks, networkId, entry, NETWORK_STATUS_MAX_AGE_MS);
         const status = this.#addDevices(item);
         if (isDue || status.devices.length > 0) networks.push(status);
@@ -88,7 +88,7 @@ export class StatusReporter {
       const usage = association.getUsage?.();
       if (usage) {
         liveSources.add(usage.source);
-        if (this.#updateUsage(usage, now)) tunnels.push(usage);
+        if (this.#updateUsage(usage, nowMs)) tunnels.push(usage);
       }
     }
     for (const [id, reported] of this.#networks) {
@@ -97,9 +97,9 @@ export class StatusReporter {
       networks.push(this.#addDevices(reported.item));
     }
     for (const [source, { usage, endedAtMs }] of this.#ended) {
-      if (this.#updateUsage(usage, now)) tunnels.push(usage);
+      if (this.#updateUsage(usage, nowMs)) tunnels.push(usage);
       liveSources.add(source);
-      if (now - endedAtMs > ENDED_USAGE_RETENTION_MS) this.#ended.delete(source);
+      if (nowMs - endedAtMs > ENDED_USAGE_RETENTION_MS) this.#ended.delete(source);
     }
     for (const source of this.#tunnels.keys()) {
       if (!liveSources.has(source)) this.#tunnels.delete(source);
@@ -114,8 +114,8 @@ export class StatusReporter {
     return { ...summary, devices: record?.takeChanges(this.#link) ?? [] };
   }
 
-  #updateUsage(usage: AssociationUsage, now: number): boolean {
-    const entry = { item: usage, text: JSON.stringify(usage), sentAtMs: now };
+  #updateUsage(usage: AssociationUsage, nowMs: number): boolean {
+    const entry = { item: usage, text: JSON.stringify(usage), sentAtMs: nowMs };
     return update(this.#tunnels, usage.source, entry, Infinity);
   }
 }

@@ -50,14 +50,14 @@ export class TicketVerifier {
    * @throws KeysUnavailableError
    */
   async verify(text: string, graceMs = 0): Promise<RelayTicket | null> {
-    const now = performance.now();
-    if (now - this.#fetchedAtMs > JWKS_MAX_AGE_MS) await this.#refresh();
+    const startedAtMs = performance.now();
+    if (startedAtMs - this.#fetchedAtMs > JWKS_MAX_AGE_MS) await this.#refresh();
     let ticket = await this.#check(text, graceMs);
-    if (ticket === "unknown_key" && this.#fetchedAtMs < now) {
+    if (ticket === "unknown_key" && this.#fetchedAtMs < startedAtMs) {
       // It may be signed with a new key, so it is only refused with a key set newer than this call.
       await this.#refresh("wait");
       ticket = await this.#check(text, graceMs);
-      if (ticket === "unknown_key" && this.#fetchedAtMs < now) {
+      if (ticket === "unknown_key" && this.#fetchedAtMs < startedAtMs) {
         throw new KeysUnavailableError("the API's keys could not be fetched");
       }
     }

@@ -31,7 +31,7 @@ export interface UdpAssociation {
   /** Called for a BIND with a higher counter. */
   setBinding(binding: Binding): void;
   /** Called for a datagram of the bound agent; the payload begins at `offset`. */
-  receiveFromAgent(flow: number, message: Buffer, offset: number, now: number): void;
+  receiveFromAgent(flow: number, message: Buffer, offset: number, nowMs: number): void;
 }
 
 export class AgentUdpSocket {

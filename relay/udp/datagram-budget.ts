@@ -11,21 +11,20 @@ export class DatagramBudget {
   /**
    * @param perSecond tokens that are added every second.
    * @param burst the capacity, with which it starts.
-   * @param now milliseconds.
    */
-  constructor(perSecond: number, burst: number, now: number) {
+  constructor(perSecond: number, burst: number, nowMs: number) {
     this.#perMs = perSecond / 1_000;
     this.#burst = burst;
     this.#tokens = burst;
-    this.#filledAtMs = now;
+    this.#filledAtMs = nowMs;
   }
 
   /** Takes tokens if any are left. One datagram may take more than are left: the balance becomes negative. */
-  take(tokens: number, now: number): boolean {
+  take(tokens: number, nowMs: number): boolean {
     // The clock may have been set back.
-    const passedMs = Math.max(0, now - this.#filledAtMs);
+    const passedMs = Math.max(0, nowMs - this.#filledAtMs);
     this.#tokens = Math.min(this.#burst, this.#tokens + passedMs * this.#perMs);
-    this.#filledAtMs = now;
+    this.#filledAtMs = nowMs;
     if (this.#tokens <= 0) return false;
     this.#tokens -= tokens;
     return true;

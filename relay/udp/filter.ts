@@ -93,16 +93,16 @@ export class WireGuardFilter {
   readonly #sources = new BoundedMap<string, InitiationSource>(INITIATION_SOURCES_MAX);
   #mac1Key: Uint8Array;
 
-  /** @param serverPublicKey 32 bytes. @param now milliseconds. */
-  constructor(serverPublicKey: Uint8Array, now: number) {
+  /** @param serverPublicKey 32 bytes. */
+  constructor(serverPublicKey: Uint8Array, nowMs: number) {
     this.#mac1Key = getMac1Key(serverPublicKey);
-    this.#startedAtMs = now;
-    this.#newFlows = new DatagramBudget(NEW_FLOWS_PER_SECOND, NEW_FLOWS_BURST, now);
-    this.#unproven = new DatagramBudget(UNPROVEN_DATA_PER_SECOND, UNPROVEN_DATA_BURST, now);
+    this.#startedAtMs = nowMs;
+    this.#newFlows = new DatagramBudget(NEW_FLOWS_PER_SECOND, NEW_FLOWS_BURST, nowMs);
+    this.#unproven = new DatagramBudget(UNPROVEN_DATA_PER_SECOND, UNPROVEN_DATA_BURST, nowMs);
     this.#unverified = new DatagramBudget(
       UNVERIFIED_INITIATIONS_PER_SECOND,
       UNVERIFIED_INITIATIONS_BURST,
-      now,
+      nowMs,
     );
   }
 
@@ -115,52 +115,54 @@ export class WireGuardFilter {
     message: Uint8Array,
     flow: KnownFlow | undefined,
     address: string,
-    now: number,
+    nowMs: number,
   ): FilterVerdict {
     const type = getMessageType(message);
     switch (type) {
       case WIREGUARD.transport: {
         if (flow?.isAddressValidated && !flow.isSessionUnproven) return PASS;
-        const isKnownIndex = this.#indices.has(getReceiverIndex(message, type), now);
+        const isKnownIndex = this.#indices.has(getReceiverIndex(message, type), nowMs);
         if (flow && isKnownIndex) return CONFIRMED;
-        if (flow) return this.#unproven.take(1, now) ? PASS : UNPROVEN_RATE;
-        if (!isKnownIndex && now - this.#startedAtMs > FLOW_LENIENCY_MS) return UNKNOWN_INDEX;
-        if (!this.#newFlows.take(1, now)) return NEW_FLOW_RATE;
+        if (flow) return this.#unproven.take(1, nowMs) ? PASS : UNPROVEN_RATE;
+        if (!isKnownIndex && nowMs - this.#startedAtMs > FLOW_LENIENCY_MS) return UNKNOWN_INDEX;
+        if (!this.#newFlows.take(1, nowMs)) return NEW_FLOW_RATE;
         return isKnownIndex ? CONFIRMED : UNPROVEN;
       }
       case WIREGUARD.initiation: {
-        const source = this.#getSource(address, now);
-        const isRead = source.unverified.take(1, now) || this.#unverified.take(1, now);
+        const source = this.#getSource(address, nowMs);
+        const isRead = source.unverified.take(1, nowMs) || this.#unverified.take(1, nowMs);
         if (!isRead) return INITIATION_RATE;
         if (!verifyMac1(message, this.#mac1Key)) return WRONG_MAC1;
-        if (!source.verified.take(1, now)) return INITIATION_RATE;
-        return flow || this.#newFlows.take(1, now) ? PASS : NEW_FLOW_RATE;
+        if (!source.verified.take(1, nowMs)) return INITIATION_RATE;
+        return flow || this.#newFlows.take(1, nowMs) ? PASS : NEW_FLOW_RATE;
       }
       case WIREGUARD.response:
       case WIREGUARD.cookie:
         if (!flow) return UNKNOWN_PEER;
-        return this.#indices.has(getReceiverIndex(message, type), now) ? CONFIRMED : UNKNOWN_INDEX;
+        return this.#indices.has(getReceiverIndex(message, type), nowMs)
+          ? CONFIRMED
+          : UNKNOWN_INDEX;
       default:
         return NOT_WIREGUARD;
     }
   }
 
   /** Records the indices of a message that the server sends. @returns its type; 0 when it is not WireGuard. */
-  recordFromServer(message: Uint8Array, now: number): number {
+  recordFromServer(message: Uint8Array, nowMs: number): number {
     const type = getMessageType(message);
     if (type === WIREGUARD.initiation || type === WIREGUARD.response) {
-      this.#indices.add(getSenderIndex(message), now);
+      this.#indices.add(getSenderIndex(message), nowMs);
     }
     return type;
   }
 
-  #getSource(address: string, now: number): InitiationSource {
+  #getSource(address: string, nowMs: number): InitiationSource {
     const group = getAddressGroup(address);
     let source = this.#sources.get(group);
     if (!source) {
       source = {
-        unverified: new DatagramBudget(INITIATIONS_PER_SECOND, INITIATIONS_BURST, now),
-        verified: new DatagramBudget(INITIATIONS_PER_SECOND, INITIATIONS_BURST, now),
+        unverified: new DatagramBudget(INITIATIONS_PER_SECOND, INITIATIONS_BURST, nowMs),
+        verified: new DatagramBudget(INITIATIONS_PER_SECOND, INITIATIONS_BURST, nowMs),
       };
       this.#sources.set(group, source);
     }

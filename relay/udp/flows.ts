@@ -48,13 +48,13 @@ export class Flow implements PeerTraffic {
   /** Public key of the device in base64, once the agent has sent it. */
   device: string | null = null;
 
-  constructor(id: number, { address, port, isAddressValidated }: FlowPeer, now: number) {
+  constructor(id: number, { address, port, isAddressValidated }: FlowPeer, nowMs: number) {
     this.id = id;
     this.address = address;
     this.port = port;
     this.isAddressValidated = isAddressValidated;
-    this.createdAtMs = now;
-    this.lastSeenAtMs = now;
+    this.createdAtMs = nowMs;
+    this.lastSeenAtMs = nowMs;
   }
 }
 
@@ -149,7 +149,7 @@ export class FlowTable<Owner> {
    * @param id of a flow that existed before a restart. Default: a new id.
    * @returns null when there is no room.
    */
-  open(peer: FlowPeer, now: number, id = this.#options.ids.generate()): Flow | null {
+  open(peer: FlowPeer, nowMs: number, id = this.#options.ids.generate()): Flow | null {
     const { address, port } = peer;
     const { ids, orgId, maxFlows } = this.#options;
     if (this.size >= maxFlows || !ids.hasRoom(orgId)) {
@@ -157,7 +157,7 @@ export class FlowTable<Owner> {
       if (!victim) return null;
       this.close(victim);
     }
-    const flow = new Flow(id, peer, now);
+    const flow = new Flow(id, peer, nowMs);
     this.#byId.set(id, flow);
     let ports = this.#byAddress.get(address);
     if (!ports) this.#byAddress.set(address, (ports = new Map<number, Flow>()));
@@ -176,12 +176,12 @@ export class FlowTable<Owner> {
     this.#options.onClose(flow);
   }
 
-  closeIdle(now: number): void {
+  closeIdle(nowMs: number): void {
     for (const flow of this.#byId.values()) {
       const maxIdleMs = flow.isAddressValidated
         ? FLOW_IDLE_TIMEOUT_MS
         : UNCONFIRMED_FLOW_IDLE_MAX_MS;
-      if (now - flow.lastSeenAtMs > maxIdleMs) this.close(flow);
+      if (nowMs - flow.lastSeenAtMs > maxIdleMs) this.close(flow);
     }
   }
 

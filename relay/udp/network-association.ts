@@ -81,16 +81,16 @@ export class NetworkAssociation implements Association, UdpAssociation {
   #sweptAtMs = 0;
 
   constructor(options: NetworkAssociationOptions) {
-    const now = Date.now();
+    const nowMs = Date.now();
     const { ticket, connection } = options;
     this.#options = options;
     this.#metrics = options.metrics;
     this.#ticket = ticket;
     this.id = options.id;
-    this.#filter = new WireGuardFilter(Buffer.from(ticket.server_public_key, "base64"), now);
+    this.#filter = new WireGuardFilter(Buffer.from(ticket.server_public_key, "base64"), nowMs);
     const { perSecond, burst } = getRate(ticket);
-    this.#toAgentRate = new DatagramBudget(perSecond, burst, now);
-    this.#fromAgentRate = new DatagramBudget(perSecond, burst, now);
+    this.#toAgentRate = new DatagramBudget(perSecond, burst, nowMs);
+    this.#fromAgentRate = new DatagramBudget(perSecond, burst, nowMs);
     this.#flows = new FlowTable<UdpAssociation>({
       ids: options.flowIds,
       orgId: ticket.org,
@@ -145,14 +145,14 @@ export class NetworkAssociation implements Association, UdpAssociation {
 
   handleDatagrams(bytes: Buffer): boolean {
     this.#chooseTransport("websocket");
-    const now = Date.now();
+    const nowMs = Date.now();
     return readDatagrams(bytes, ({ type, flow }, payload) => {
       if (type !== DATAGRAM.data) return this.#metrics.countDrop("malformed");
       this.receiveFromAgent(
         flow,
         Buffer.from(payload.buffer, payload.byteOffset, payload.length),
         0,
-        now,
+        nowMs,
       );
     });
   }
@@ -166,10 +166,10 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.#fromAgentRate.setRate(perSecond, burst);
   }
 
-  sweep(now: number): void {
-    if (now - this.#sweptAtMs < FLOW_SWEEP_INTERVAL_MS) return;
-    this.#sweptAtMs = now;
-    this.#flows.closeIdle(now);
+  sweep(nowMs: number): void {
+    if (nowMs - this.#sweptAtMs < FLOW_SWEEP_INTERVAL_MS) return;
+    this.#sweptAtMs = nowMs;
+    this.#flows.closeIdle(nowMs);
   }
 
   release(): void {
@@ -188,15 +188,15 @@ export class NetworkAssociation implements Association, UdpAssociation {
     return this.#options.record;
   }
 
-  getNetworkStatus(now: number): NetworkSummary {
+  getNetworkStatus(nowMs: number): NetworkSummary {
     for (const flow of this.#flows.values()) this.#addTrafficToDevice(flow);
     return {
       networkId: this.#ticket.sub,
       orgId: this.#ticket.org,
-      state: this.#getTransport(now),
+      state: this.#getTransport(nowMs),
       latencyMs: this.#path?.latencyMs ?? null,
       loss: this.#path?.loss ?? null,
-      lastSeenAtMs: now,
+      lastSeenAtMs: nowMs,
       isLocalListening: this.#path?.isLocalListening ?? null,
       wrongKeyHandshakes: this.record.wrongKeyHandshakes,
     };
@@ -209,24 +209,24 @@ export class NetworkAssociation implements Association, UdpAssociation {
     if (!this.#isTransportChosen) this.#transport = "udp";
   }
 
-  receiveFromAgent(id: number, message: Buffer, offset: number, now: number): void {
+  receiveFromAgent(id: number, message: Buffer, offset: number, nowMs: number): void {
     const flow = this.#flows.get(id);
     const socket = this.#socket;
     if (!flow || !socket) return this.#metrics.countDrop("unknown_flow");
     const length = message.length - offset;
     const type = this.#filter.recordFromServer(
       offset === 0 ? message : message.subarray(offset),
-      now,
+      nowMs,
     );
     if (type === 0) return this.#metrics.countDrop("not_wireguard");
     flow.isKnownToAgent = true;
     if (!flow.isAddressValidated && flow.txBytes + length > flow.rxBytes) {
       return this.#metrics.countDrop("unconfirmed_peer");
     }
-    if (!this.#fromAgentRate.take(length, now)) return this.#metrics.countDrop("rate");
+    if (!this.#fromAgentRate.take(length, nowMs)) return this.#metrics.countDrop("rate");
     if (isSendQueueFull(socket)) return this.#metrics.countDrop("send_queue");
     if (type === WIREGUARD.transport) flow.isSessionUnproven = false;
-    trackHandshake(flow, type, "from_server", now);
+    trackHandshake(flow, type, "from_server", nowMs);
     flow.txBytes += length;
     this.#metrics.datagramsOut += 1;
     this.#metrics.bytesOut += length;
@@ -236,9 +236,9 @@ export class NetworkAssociation implements Association, UdpAssociation {
   // ── Inside ──
 
   #receiveFromPeer(message: Buffer, { address, port }: RemoteInfo): void {
-    const now = Date.now();
+    const nowMs = Date.now();
     let flow = this.#flows.find(address, port);
-    const verdict = this.#filter.checkFromPeer(message, flow, address, now);
+    const verdict = this.#filter.checkFromPeer(message, flow, address, nowMs);
     if (typeof verdict === "object") {
       if (verdict.drop === "wrong_mac1") this.#options.record.wrongKeyHandshakes += 1;
       return this.#metrics.countDrop(verdict.drop);
@@ -246,7 +246,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     if (message.length > DATAGRAM_PAYLOAD_MAX_BYTES) return this.#metrics.countDrop("too_large");
     if (!flow) {
       const peer = { address, port, isAddressValidated: verdict !== "pass" };
-      const opened = this.#flows.open(peer, now);
+      const opened = this.#flows.open(peer, nowMs);
       if (!opened) return this.#metrics.countDrop("flow_limit");
       flow = opened;
       flow.isSessionUnproven = verdict === "unproven";
@@ -255,18 +255,18 @@ export class NetworkAssociation implements Association, UdpAssociation {
       flow.isAddressValidated = true;
       flow.isSessionUnproven = false;
     }
-    flow.lastSeenAtMs = now;
+    flow.lastSeenAtMs = nowMs;
     flow.rxBytes += message.length;
-    if (!this.#toAgentRate.take(message.length, now)) return this.#metrics.countDrop("rate");
-    trackHandshake(flow, message[0]!, "from_peer", now);
-    this.#sendToAgent(flow, message, now);
+    if (!this.#toAgentRate.take(message.length, nowMs)) return this.#metrics.countDrop("rate");
+    trackHandshake(flow, message[0]!, "from_peer", nowMs);
+    this.#sendToAgent(flow, message, nowMs);
   }
 
-  #sendToAgent(flow: Flow, message: Buffer, now: number): void {
+  #sendToAgent(flow: Flow, message: Buffer, nowMs: number): void {
     const { binding } = this;
     // Over UDP the datagram could overtake the message that announces the flow.
-    const isKnown = flow.isKnownToAgent || now - flow.createdAtMs > FLOW_ANNOUNCEMENT_MS;
-    if (isKnown && binding && this.#getTransport(now) === "udp") {
+    const isKnown = flow.isKnownToAgent || nowMs - flow.createdAtMs > FLOW_ANNOUNCEMENT_MS;
+    if (isKnown && binding && this.#getTransport(nowMs) === "udp") {
       this.#sequence = (this.#sequence + 1) & 0xffff;
       this.#options.agentSocket.sendData(binding, flow.id, this.#sequence, message);
     } else if (!this.#webSocketSender.send(flow.id, message)) {
@@ -276,9 +276,9 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.#metrics.bytesIn += message.length;
   }
 
-  #getTransport(now: number): "udp" | "websocket" {
+  #getTransport(nowMs: number): "udp" | "websocket" {
     const { binding } = this;
-    const isBound = binding !== null && now - binding.at < BINDING_MAX_AGE_MS;
+    const isBound = binding !== null && nowMs - binding.at < BINDING_MAX_AGE_MS;
     return isBound ? this.#transport : "websocket";
   }
 
@@ -370,13 +370,13 @@ function trackHandshake(
   flow: Flow,
   type: number,
   direction: "from_server" | "from_peer",
-  now: number,
+  nowMs: number,
 ): void {
   if (type === WIREGUARD.response) flow.pendingHandshake = direction;
   else if (type === WIREGUARD.transport && flow.pendingHandshake !== null) {
     if (flow.pendingHandshake === direction) return;
     flow.pendingHandshake = null;
-    flow.lastHandshakeAtMs = now;
+    flow.lastHandshakeAtMs = nowMs;
   }
 }
 

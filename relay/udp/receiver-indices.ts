@@ -17,16 +17,16 @@ export class ReceiverIndices {
     return this.#sentAtMs.size;
   }
 
-  add(index: number, now: number): void {
-    this.#sentAtMs.set(index, now);
+  add(index: number, nowMs: number): void {
+    this.#sentAtMs.set(index, nowMs);
     for (const [oldest, sentAtMs] of this.#sentAtMs) {
-      if (now - sentAtMs <= this.#maxAgeMs) break;
+      if (nowMs - sentAtMs <= this.#maxAgeMs) break;
       this.#sentAtMs.delete(oldest);
     }
   }
 
-  has(index: number, now: number): boolean {
+  has(index: number, nowMs: number): boolean {
     const sentAtMs = this.#sentAtMs.get(index);
-    return sentAtMs !== undefined && now - sentAtMs <= this.#maxAgeMs;
+    return sentAtMs !== undefined && nowMs - sentAtMs <= this.#maxAgeMs;
   }
 }
