@@ -6,6 +6,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
+import type { MetricFamily } from "../../shared/metrics/exposition.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
@@ -56,9 +57,10 @@ const visitors = new ConnectedVisitors({ ...settings, limiter, factory, metrics 
 const servers: Server[] = [];
 const plainServer = createServer(SOCKET_OPTIONS, (socket) => visitors.accept(socket));
 await listen(plainServer, settings.host, settings.port);
-if (settings.https) await listenForHttps(settings.https);
+const readHttpsMetrics = settings.https ? await listenForHttps(settings.https) : () => [];
 
-async function listenForHttps(https: HttpsSettings): Promise<void> {
+/** @returns what reads the metrics of HTTPS. */
+async function listenForHttps(https: HttpsSettings): Promise<() => MetricFamily[]> {
   const { host, port, redirectPort } = https;
   const { apiHosts, upstreamPaths } = settings;
   const [apiHost = ""] = apiHosts;
@@ -73,6 +75,7 @@ async function listenForHttps(https: HttpsSettings): Promise<void> {
   });
   await listen(listeners.https, host, port);
   if (redirectPort !== null) await listen(listeners.redirect, host, redirectPort);
+  return listeners.readMetrics;
 }
 
 /** Resolves when it accepts connections; if it can't, the process ends. @param host null: all addresses. */
@@ -92,6 +95,7 @@ const readEventLoopDelay = watchEventLoopDelay("front_proxy");
 const control = createControlServer({
   readMetrics: () => [
     ...metrics.toFamilies(visitors.connections, settings.limits.total, queue.waitingCount),
+    ...readHttpsMetrics(),
     ...readEventLoopDelay(),
   ],
   cutConnection: (key) => visitors.cutResponse(key),

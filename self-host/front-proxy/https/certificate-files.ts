@@ -49,6 +49,10 @@ async function readFileOfSetting(setting: string, path: string): Promise<string>
 
 /** How often the files are read. */
 const READ_INTERVAL_MS = MINUTE_MS;
+/** How often the log warns of a certificate that expires soon. The start has warned of it already. */
+const WARN_INTERVAL_MS = DAY_MS;
+/** A certificate that expires sooner was probably not renewed: issuers renew theirs 30 days before. */
+const RENEWED_BEFORE_MS = 14 * DAY_MS;
 
 /** Reads the files at intervals. Files that can't be used are reported once, and the last usable pair stays in use. */
 export class CertificateFiles {
@@ -56,11 +60,21 @@ export class CertificateFiles {
   keyPair: KeyPair;
   #certificate: X509Certificate;
   #problem: string | undefined;
+  readonly #now: () => number;
+  #warnedAtMs: number;
 
-  constructor(paths: CertificatePaths, keyPair: KeyPair) {
+  /** @param now milliseconds since the epoch. */
+  constructor(paths: CertificatePaths, keyPair: KeyPair, now = Date.now) {
     this.#paths = paths;
     this.keyPair = keyPair;
     this.#certificate = new X509Certificate(keyPair.cert);
+    this.#now = now;
+    this.#warnedAtMs = now();
+  }
+
+  /** In ms since the epoch. */
+  get expiresAtMs(): number {
+    return this.#certificate.validToDate.getTime();
   }
 
   isFor(name: string): boolean {
@@ -69,8 +83,19 @@ export class CertificateFiles {
 
   /** @returns a function that ends it. */
   watch(handleChange: (keyPair: KeyPair) => void, intervalMs = READ_INTERVAL_MS): () => void {
-    const timer = setInterval(() => void this.#read(handleChange), intervalMs).unref();
+    const timer = setInterval(() => {
+      void this.#read(handleChange).then(() => this.#warnOfExpiry());
+    }, intervalMs).unref();
     return () => clearInterval(timer);
+  }
+
+  #warnOfExpiry(): void {
+    const nowMs = this.#now();
+    // Also when the clock was set back.
+    if (Math.abs(nowMs - this.#warnedAtMs) < WARN_INTERVAL_MS) return;
+    this.#warnedAtMs = nowMs;
+    const problem = findExpiry(this.#certificate, nowMs);
+    if (problem !== undefined) console.error(`${problem}`);
   }
 
   async #read(handleChange: (keyPair: KeyPair) => void): Promise<void> {
@@ -92,9 +117,6 @@ export class CertificateFiles {
   }
 }
 
-/** A certificate that expires sooner was probably not renewed: issuers renew theirs 30 days before. */
-const RENEWED_BEFORE_MS = 14 * DAY_MS;
-
 /** @returns a line for each reason why browsers refuse this certificate for one of the names, now or soon. */
 export function findCertificateProblems(
   cert: string,
@@ -105,9 +127,14 @@ export function findCertificateProblems(
   const problems = names
     .filter((name) => certificate.checkHost(name) === undefined)
     .map((name) => `the certificate of HTTPS_CERTIFICATE_FILE is not for ${name}`);
-  if (certificate.validToDate.getTime() - nowMs < RENEWED_BEFORE_MS)
-    problems.push(
-      `the certificate of HTTPS_CERTIFICATE_FILE expires at ${certificate.validToDate.toISOString()}`,
-    );
-  return problems;
+  const expiry = findExpiry(certificate, nowMs);
+  return expiry === undefined ? problems : [...problems, expiry];
+}
+
+/** @returns a line when the certificate has expired, or expires soon. */
+function findExpiry({ validToDate }: X509Certificate, nowMs: number): string | undefined {
+  const leftMs = validToDate.getTime() - nowMs;
+  if (leftMs >= RENEWED_BEFORE_MS) return undefined;
+  const verb = leftMs > 0 ? "expires" : "expired";
+  return `the certificate of HTTPS_CERTIFICATE_FILE ${verb} at ${validToDate.toISOString()}`;
 }

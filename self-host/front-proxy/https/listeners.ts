@@ -1,5 +1,6 @@
 /** The servers of HTTPS, and of plain HTTP beside it. */
 import type { Server } from "node:net";
+import type { MetricFamily } from "../../../shared/metrics/exposition.ts";
 import { AcmeCertificates } from "./acme/acme-certificates.ts";
 import { CertificateStore } from "./acme/certificate-store.ts";
 import { Issuer } from "./acme/issuer.ts";
@@ -18,6 +19,7 @@ interface ListenersOptions extends Pick<HttpsServerOptions, "admit" | "serve" | 
 interface Listeners {
   https: Server;
   redirect: Server;
+  readMetrics: () => MetricFamily[];
 }
 
 /** @returns the servers, which do not listen yet. */
@@ -35,13 +37,32 @@ export async function createListeners(
       : undefined,
   });
   files?.watch((keyPair) => server.replaceKeyPair(keyPair));
-  acme?.certificates.start([...apiHosts].filter((name) => !files?.isFor(name)));
+  const acmeNames = [...apiHosts].filter((name) => !files?.isFor(name));
+  acme?.certificates.start(acmeNames);
   const redirect = createRedirectServer({
     httpsPort: publicPort,
     findAnswer: (path) => acme?.issuer.findAnswer(path),
     admit: connections.admit,
   });
-  return { https: server.tcp, redirect };
+  const readMetrics = () => [
+    toExpiryMetric({
+      file: files?.expiresAtMs,
+      acme: acme?.certificates.findExpiryMs(acmeNames),
+    }),
+  ];
+  return { https: server.tcp, redirect, readMetrics };
+}
+
+/** @param expiriesMs by where the certificate is from, in ms since the epoch. */
+function toExpiryMetric(expiriesMs: Record<string, number | undefined>): MetricFamily {
+  return {
+    name: "underpass_server_certificate_expiry_timestamp_seconds",
+    help: "When the certificate in HTTPS_CERTIFICATE_FILE, and the first one that ACME obtained for the API, expire (Unix time).",
+    type: "gauge",
+    samples: Object.entries(expiriesMs).flatMap(([source, ms]) =>
+      ms === undefined ? [] : { labels: { source }, value: ms / 1_000 },
+    ),
+  };
 }
 
 async function createAcme(

@@ -1,6 +1,7 @@
 /** HTTPS of the server itself: agents, visitors and callers of the API, over real connections. */
-import { randomBytes } from "node:crypto";
+import { randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { request as requestHttps } from "node:https";
 import { connect, type AddressInfo } from "node:net";
@@ -9,6 +10,7 @@ import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { HttpsTestServer } from "../../harness/tunnel/https-server.ts";
+import { reservePorts } from "../../harness/ports.ts";
 import { startServer } from "../../harness/server/server.ts";
 import type { RunningAgent } from "../../harness/tunnel/agent.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
@@ -18,6 +20,7 @@ const LARGE_BYTES = 8 * 1024 * 1024;
 
 let server: HttpsTestServer;
 let httpsPort: number;
+let metricsPort: number;
 let ca: string;
 /** Answers with the body that it gets, and echoes the messages of WebSockets. */
 let origin: Server;
@@ -26,7 +29,8 @@ let received: IncomingMessage["headers"];
 let agent: RunningAgent;
 
 beforeAll(async () => {
-  server = await HttpsTestServer.start();
+  metricsPort = await reservePorts(1);
+  server = await HttpsTestServer.start({ METRICS_PORT: String(metricsPort) });
   ({ httpsPort, ca } = server);
   origin = createServer((request, response) => {
     received = request.headers;
@@ -146,6 +150,17 @@ test("the API sends browsers to HTTPS only, from the first answer on", async () 
   response.resume();
   expect(response.statusCode).toBe(200);
   expect(response.headers["strict-transport-security"]).toMatch(/^max-age=\d+/);
+});
+
+test("the metrics have the time at which the certificate expires", async () => {
+  const secrets = await readFile(join(server.api.server.dataDir, "secrets.json"), "utf8");
+  const { METRICS_TOKEN } = JSON.parse(secrets) as Record<string, string>;
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
+  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { headers });
+  const metrics = await response.text();
+  const [, seconds] = /certificate_expiry_timestamp_seconds\{source="file"\} (\S+)/.exec(metrics)!;
+  const { validToDate } = new X509Certificate(await readFile(join(server.directory, "cert.pem")));
+  expect(Number(seconds) * 1_000).toBe(validToDate.getTime());
 });
 
 test("a certificate that can't be used prevents the start with the setting's name", async () => {

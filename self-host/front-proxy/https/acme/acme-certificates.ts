@@ -59,6 +59,15 @@ export class AcmeCertificates {
     this.#now = options.now ?? Date.now;
   }
 
+  /**
+   * @returns when the first certificate of these names expires, in ms since the epoch; undefined when no name has a certificate
+   * yet.
+   */
+  findExpiryMs(names: readonly string[]): number | undefined {
+    const times = names.flatMap((name) => this.#certificates.get(name)?.validToMs ?? []);
+    return times.length === 0 ? undefined : Math.min(...times);
+  }
+
   /** @param serverName as the client sent it. @returns undefined when there is no certificate for it, and none can be had now. */
   async getContext(serverName: string): Promise<SecureContext | undefined> {
     const name = serverName.toLowerCase();

@@ -244,6 +244,43 @@ test("a certificate for other names, or one that expires soon, is reported", () 
   expect(findCertificateProblems(valid.cert, ["a.example"], nowMs)).toEqual([]);
 });
 
+test("a certificate that is not renewed is reported daily, before and after it expires", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "underpass-certificate-"));
+  const reported = vi.spyOn(console, "error").mockReset().mockReturnValue();
+  let nowMs = Date.now();
+  const validToMs = Math.floor(nowMs / 1_000) * 1_000 + 14.5 * DAY_MS;
+  const { cert, key } = createCertificate({ validToMs });
+  const paths = {
+    certificateFile: join(directory, "cert.pem"),
+    keyFile: join(directory, "key.pem"),
+  };
+  await writePrivateFile(paths.certificateFile, cert);
+  await writePrivateFile(paths.keyFile, key);
+  const readTime = vi.fn(() => nowMs);
+  const files = new CertificateFiles(paths, { cert, key }, readTime);
+  expect(files.expiresAtMs).toBe(validToMs);
+  const stop = files.watch(() => undefined, 5);
+  const waitForChecks = async () => {
+    readTime.mockClear();
+    await vi.waitUntil(() => readTime.mock.calls.length > 2, WAIT_OPTIONS);
+  };
+  try {
+    await waitForChecks();
+    expect(reported).not.toHaveBeenCalled();
+    nowMs += DAY_MS;
+    await waitForChecks();
+    nowMs += 14 * DAY_MS;
+    await waitForChecks();
+    expect(reported.mock.calls).toEqual([
+      [expect.stringMatching(/expires at \d{4}-/)],
+      [expect.stringMatching(/expired at \d{4}-/)],
+    ]);
+  } finally {
+    stop();
+    await rm(directory, { recursive: true });
+  }
+});
+
 /** The first bytes of a client. */
 async function readClientHello(): Promise<Buffer> {
   const catcher = createServer().listen(0, "127.0.0.1");
