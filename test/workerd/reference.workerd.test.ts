@@ -5,7 +5,7 @@ import { createReference } from "../../workers/api/reference/routes.ts";
 import type { ApiEnv } from "../../workers/api/route.ts";
 import type { Config } from "../../workers/config/config.ts";
 
-test.each(["/openapi.json", "/docs"])("GET %s works after a failure", async (path) => {
+test("the document is built again after a failure", async () => {
   let failures = 1;
   const reference = createReference(() => {
     if (failures-- > 0) throw new Error("the first attempt fails");
@@ -19,6 +19,7 @@ test.each(["/openapi.json", "/docs"])("GET %s works after a failure", async (pat
   app.route("/", reference);
   app.onError((_, c) => c.text("failed", 500));
   const statuses = [];
-  for (let request = 0; request < 2; request++) statuses.push((await app.request(path)).status);
+  for (let request = 0; request < 2; request++)
+    statuses.push((await app.request("/openapi.json")).status);
   expect(statuses).toEqual([500, 200]);
 });
