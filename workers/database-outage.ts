@@ -1,4 +1,4 @@
-/** Outages of the database: whether an error is one, and how it is described in a log. */
+/** Failures of the database that pass: its outages, how these are described in a log, and changes that have disturbed each other. */
 import { getErrorCode, getErrorMessage } from "../shared/error-message.ts";
 import { SECOND_MS } from "../shared/time.ts";
 
@@ -31,6 +31,15 @@ export async function failAfter<Result>(
  * (PostgreSQL's documentation, appendix A).
  */
 const UNAVAILABLE_STATES = /^(?:08|53|57P)/;
+
+/** Of two changes that wait for each other, or that can't both take effect, PostgreSQL aborts one: 40P01 and 40001. */
+const CONFLICT_STATES = /^40(?:P01|001)$/;
+
+/** Whether an error, or a cause of it, says that a transaction was aborted because of another one: nothing is wrong with it. */
+export function isTransactionConflict(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false;
+  return CONFLICT_STATES.test(getErrorCode(thrown) ?? "") || isTransactionConflict(thrown.cause);
+}
 
 /** Whether an error, or a cause of it, says that the database has no free connection, can't be reached or can't write. */
 export function isDatabaseUnavailable(thrown: unknown): boolean {

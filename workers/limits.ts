@@ -38,6 +38,8 @@ export const MAIL_BATCH_ROWS = 5;
 /** When a row says "connected" and is older than this, the tunnel's object is asked whether it is still true. */
 export const TUNNEL_STATUS_FRESH_MS = 15_000;
 export const TUNNEL_REFRESH_MAX_ROWS = 100;
+/** A tunnel that has expired is listed for this long. */
+export const EXPIRED_TUNNEL_LIST_MS = 7 * DAY_MS;
 /** A tunnel with a random name is deleted when its agent has been away for this long. */
 export const RANDOM_NAME_KEEP_MS = 7 * DAY_MS;
 /** Tunnels that the scheduled job ends in one transaction. */

@@ -10,6 +10,11 @@ import { LABEL, LABEL_MESSAGE } from "../names.ts";
  */
 export const Uuid = z.uuid().toLowerCase();
 export const Instant = z.iso.datetime();
+/** A time in a request, in any time zone. RFC 3339 §5.6 allows `t` and `z` in lower case. */
+export const TypedInstant = z
+  .string()
+  .toUpperCase()
+  .check(z.iso.datetime({ offset: true }));
 export const Label = z.string().regex(LABEL, LABEL_MESSAGE);
 
 /** Text that PostgreSQL can store: it rejects NUL in any text, and unpaired surrogates in JSON. */
@@ -53,6 +58,10 @@ export const NameInMails = (maxChars: number) =>
 
 const WEB_ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}-][.\u3002]\p{L}{2,}|@/iu;
 
+/** As zod's own pattern, and also below top-level domains that are A-labels, such as `xn--p1ai`. */
+export const EMAIL =
+  /^(?!\.)(?!.*\.\.)[A-Za-z0-9_'+\-.]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9][A-Za-z0-9-]*\.)+(?:[A-Za-z]{2,}|[Xx][Nn]--[A-Za-z0-9-]*[A-Za-z0-9])$/;
+
 /**
  * An address as it was typed, with spaces around it and in any case. It is checked when it has been normalized; the
  * pattern describes to clients what is valid then.
@@ -60,7 +69,7 @@ const WEB_ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}-][.\u3002]\p{L}{2,}|@/iu;
 export const TypedEmail = z
   .string()
   .regex(...STORABLE_RULE)
-  .meta({ pattern: `^\\s*${z.core.regexes.email.source.slice(1, -1)}\\s*$` });
+  .meta({ pattern: `^\\s*${EMAIL.source.slice(1, -1)}\\s*$` });
 
 /** A domain as it was typed, in any script and case. It is checked when it has been converted to A-labels (UTS 46). */
 export const TypedDomain = (maxChars: number) =>

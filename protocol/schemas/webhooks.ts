@@ -1,6 +1,6 @@
 /** Webhook receivers, and the deliveries that vendors post to them. */
 import { z } from "zod";
-import { Instant, NumberTextOr, STORABLE_RULE, VisibleLine } from "./scalars.ts";
+import { Instant, NumberTextOr, STORABLE_RULE, TypedInstant, VisibleLine } from "./scalars.ts";
 
 const DELIVERIES_PAGE_DEFAULT_ROWS = 100;
 const DELIVERIES_PAGE_MAX_ROWS = 1_000;
@@ -81,10 +81,7 @@ export const DeliveryQuery = z.object({
     .max(LONG_POLL_MAX_SECONDS)
     .default(0)
     .describe("Seconds to wait for a delivery when there is none yet."),
-  since: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe("Earlier deliveries are not returned."),
+  since: TypedInstant.optional().describe("Earlier deliveries are not returned."),
 });
 
 export const Acknowledgement = z.object({ cursor: Cursor });

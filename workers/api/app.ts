@@ -11,7 +11,7 @@ import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
 import { setTransportSecurity } from "../transport-security.ts";
-import { isDatabaseUnavailable } from "../database-outage.ts";
+import { isDatabaseUnavailable, isTransactionConflict } from "../database-outage.ts";
 import { UndeliveredError } from "../store/database.ts";
 import { LimitReachedError } from "../store/bounds.ts";
 import { PermissionLostError } from "../store/locks.ts";
@@ -146,7 +146,7 @@ function toApiError(thrown: Error): ApiError {
       "The change is saved but not in effect yet. It takes effect within a few minutes.";
     return new ApiError("unavailable", message, { retryAfterSeconds: RECONNECT_MAX_MS / 1000 });
   }
-  if (isDatabaseUnavailable(thrown)) {
+  if (isDatabaseUnavailable(thrown) || isTransactionConflict(thrown)) {
     const message = "The database is busy or can't be reached. Try again in a moment.";
     const retryAfterSeconds = DATABASE_RETRY_AFTER_SECONDS;
     return new ApiError("unavailable", message, { retryAfterSeconds, cause: thrown });

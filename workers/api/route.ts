@@ -61,7 +61,7 @@ export interface Claimant {
 }
 
 /** The session of an access token, even if its user has left the organization that the token names. */
-export interface OwnSession {
+interface OwnSession {
   userId: string;
   sessionId: string;
   /** null: its user is no longer a member of the organization. */

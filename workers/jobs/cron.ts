@@ -14,9 +14,11 @@ import { log } from "../../shared/log.ts";
 import { deleteUnverifiedAccounts } from "../store/accounts/accounts.ts";
 import { ago } from "../store/clock.ts";
 import {
+  deleteEndedProjects,
   deleteEndedTokens,
   deleteEndedTunnels,
   ENDED_ROWS_DELETE_BATCH,
+  unlistExpiredTunnels,
 } from "../store/ended-rows.ts";
 import { deleteExpiredRows, EXPIRING_ROWS } from "../store/expired-rows.ts";
 import {
@@ -62,8 +64,10 @@ export async function runCron(env: Env): Promise<void> {
       const hours = () => deleteOldTraffic(db, "hour", ago(TRAFFIC_HOURS_KEEP_MS));
       await runInBatches(TRAFFIC_DELETE_BATCH_ROWS, hours);
     },
+    "expired tunnels": () => runInBatches(ENDED_ROWS_DELETE_BATCH, () => unlistExpiredTunnels(db)),
     "ended tunnels": () => runInBatches(ENDED_ROWS_DELETE_BATCH, () => deleteEndedTunnels(db)),
     "ended tokens": () => runInBatches(ENDED_ROWS_DELETE_BATCH, () => deleteEndedTokens(db)),
+    "ended projects": () => runInBatches(ENDED_ROWS_DELETE_BATCH, () => deleteEndedProjects(db)),
     "old audit events": () => runInBatches(AUDIT_DELETE_BATCH_ROWS, () => deleteOldAuditEvents(db)),
     "excess audit events": () => deleteExcessAuditEvents(db),
     counters: () =>

@@ -1,4 +1,6 @@
-/** Splits long lists of rows: the deletion of an organization writes an event for everything that it had. */
+/** Long lists in statements: the deletion of an organization changes, and writes an event for, everything that it had. */
+import { sql, type SQL } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 
 /** Per statement, in which PostgreSQL accepts 65,535 values. */
 const INSERT_MAX_ROWS = 1_000;
@@ -7,4 +9,9 @@ const INSERT_MAX_ROWS = 1_000;
 export function splitIntoChunks<Row>(rows: Row[], maxRows = INSERT_MAX_ROWS): Row[][] {
   const count = Math.ceil(rows.length / maxRows);
   return Array.from({ length: count }, (_, at) => rows.slice(at * maxRows, (at + 1) * maxRows));
+}
+
+/** Whether a column has one of the values. There can be any number of them, because they are one parameter of the statement. */
+export function isOneOf(column: PgColumn, values: string[]): SQL {
+  return sql`${column} = any(${sql.param(values)})`;
 }

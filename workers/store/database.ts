@@ -9,8 +9,10 @@ import { fillPlaceholders, type Query } from "drizzle-orm";
 import { NeonHttpDatabase, NeonHttpDriver } from "drizzle-orm/neon-http";
 import { drizzle as drizzleSocket } from "drizzle-orm/neon-serverless";
 import { PgDialect } from "drizzle-orm/pg-core";
-import { DatabaseOutageError } from "../database-outage.ts";
+import { log } from "../../shared/log.ts";
+import { DatabaseOutageError, isTransactionConflict } from "../database-outage.ts";
 import type { Env } from "../env.ts";
+import { describeError } from "../errors.ts";
 import { formatApplicationName } from "../../protocol/application-name.ts";
 import type { AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { insertAuditEvents, toAuditEvent, type Actor } from "./audit.ts";
@@ -54,6 +56,10 @@ export interface Database {
    * @param read starts them before it waits for any. What it runs later is sent by itself.
    */
   batch<Result>(read: (batched: Database) => Promise<Result>): Promise<Result>;
+  /**
+   * @param work is called a second time when PostgreSQL has aborted the first transaction because of another one: so it must
+   * change nothing but rows.
+   */
   transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result>;
   /**
    * A transaction that first locks the actor's role or token, as the route's guard read it.
@@ -91,8 +97,7 @@ export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Da
   const session = new NeonHttpDriver(sqlOverHttp, DIALECT).createSession(undefined);
 
   function transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result> {
-    const client = new Client({ connectionString });
-    const done = runTransaction(client, work, deliver, options);
+    const done = commit(connectionString, work, deliver, options);
     // Committed messages are delivered even if the caller disconnects first.
     waitUntil(done.catch(() => undefined));
     return done;
@@ -137,18 +142,33 @@ class Rollback extends Error {
   }
 }
 
-async function runTransaction<Result>(
-  client: Client,
+async function commit<Result>(
+  connectionString: string,
   work: Work<Result>,
   deliver: Deliver,
   options: ChangeOptions | undefined,
 ): Promise<Result> {
+  const run = () => runTransaction(new Client({ connectionString }), work);
+  const committed = await run().catch((thrown: unknown) => {
+    if (!isTransactionConflict(thrown)) throw thrown;
+    log("warn", "transaction_repeated", { cause: describeError(thrown) });
+    return run();
+  });
+  if ("rolledBack" in committed) return committed.rolledBack;
+  const isDelivered = await deliver(committed.messages);
+  if (options?.requireDelivery && !isDelivered) throw new UndeliveredError();
+  return committed.result;
+}
+
+async function runTransaction<Result>(
+  client: Client,
+  work: Work<Result>,
+): Promise<{ result: Result; messages: OutboxRow[] } | { rolledBack: Result }> {
   let isLost = false;
   client.on("error", () => (isLost = true));
-  let committed: { result: Result; messages: OutboxRow[] };
   try {
     await client.connect();
-    committed = await drizzleSocket(client, DRIZZLE_OPTIONS).transaction(async (tx) => {
+    return await drizzleSocket(client, DRIZZLE_OPTIONS).transaction(async (tx) => {
       const events: AuditEvent[] = [];
       const messages: OutboxMessage[] = [];
       const result = await work({
@@ -163,16 +183,13 @@ async function runTransaction<Result>(
       return { result, messages: await insertOutbox(tx, messages) };
     });
   } catch (thrown) {
-    if (thrown instanceof Rollback) return thrown.value as Result;
+    if (thrown instanceof Rollback) return { rolledBack: thrown.value as Result };
     if (!isLost) throw thrown;
     throw new DatabaseOutageError("the connection was lost in a transaction", { cause: thrown });
   } finally {
     // The connection is closed before the delivery, which may take long: other requests wait for a connection.
     waitUntil(client.end().catch(() => undefined));
   }
-  const isDelivered = await deliver(committed.messages);
-  if (options?.requireDelivery && !isDelivered) throw new UndeliveredError();
-  return committed.result;
 }
 
 /** Drizzle's prepared statement. Its own `execute` would run it for the caller for whom it was built. */

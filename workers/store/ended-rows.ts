@@ -1,18 +1,47 @@
 /**
- * Tunnels and tokens that have ended are deleted by the scheduled job, as late as the audit events that name them. Until
- * then, lists and sums of past months can show them.
+ * Tunnels, tokens and projects that have ended are deleted by the scheduled job, as late as the audit events that name
+ * them. Until then, lists of tokens and sums of past months can show them.
  */
 import { and, eq, inArray, isNotNull, lt, or, sql, type SQL } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
-import { AUDIT_RETENTION_MS } from "../limits.ts";
+import { AUDIT_RETENTION_MS, EXPIRED_TUNNEL_LIST_MS } from "../limits.ts";
 import { ago } from "./clock.ts";
 import type { Database } from "./database.ts";
 import { domains } from "./tables/domains.ts";
+import { projects } from "./tables/organizations.ts";
 import { tokens } from "./tables/tokens.ts";
 import { hostnames, tunnels } from "./tables/tunnels.ts";
 
 /** Rows that one statement deletes. */
 export const ENDED_ROWS_DELETE_BATCH = 1_000;
+
+/**
+ * Marks a batch of tunnels that expired long ago as deleted, so that no list shows them: an organization of a plan whose
+ * tunnels live for an hour would have thousands. Their objects have ended with them.
+ * @returns how many; after a full batch there may be more.
+ */
+export async function unlistExpiredTunnels({ query }: Database): Promise<number> {
+  const { id, status, deletedAt, expiresAt } = tunnels;
+  const expired = query
+    .select({ id })
+    .from(tunnels)
+    .where(
+      and(
+        // As in the condition of the index.
+        sql`${deletedAt} is null and ${status} = 'expired'`,
+        lt(expiresAt, ago(EXPIRED_TUNNEL_LIST_MS)),
+      ),
+    )
+    .orderBy(expiresAt)
+    .limit(ENDED_ROWS_DELETE_BATCH)
+    .for("update", { skipLocked: true });
+  // The end stays the same, from which the retention of the row is counted.
+  const { rowCount } = await query
+    .update(tunnels)
+    .set({ deletedAt: sql`${expiresAt}` })
+    .where(inArray(id, expired));
+  return rowCount;
+}
 
 /** Deletes a batch. @returns how many; after a full batch there may be more. */
 export function deleteEndedTunnels(db: Database): Promise<number> {
@@ -37,9 +66,18 @@ export function deleteEndedTokens(db: Database): Promise<number> {
   ]);
 }
 
+/** Deletes a batch of projects, after their tunnels and tokens. @returns how many; after a full batch there may be more. */
+export function deleteEndedProjects(db: Database): Promise<number> {
+  return deleteOldest(db, projects, sql`${projects.deletedAt}`, [
+    isNotNull(projects.deletedAt),
+    isUnreferenced(db, tunnels.projectId, projects.id),
+    isUnreferenced(db, tokens.projectId, projects.id),
+  ]);
+}
+
 async function deleteOldest(
   { query }: Database,
-  table: typeof tunnels | typeof tokens,
+  table: typeof tunnels | typeof tokens | typeof projects,
   endedAt: SQL,
   conditions: (SQL | undefined)[],
 ): Promise<number> {

@@ -1,7 +1,7 @@
 /** Queries of captured requests. */
 import { z } from "zod";
 import { INSPECTOR_PATH_MAX_CHARS, METHOD_MAX_CHARS } from "../../limits.ts";
-import { FIELD_NAME_RULE, NumberTextOr, STORABLE_RULE, Uuid } from "../scalars.ts";
+import { FIELD_NAME_RULE, NumberTextOr, STORABLE_RULE, TypedInstant, Uuid } from "../scalars.ts";
 
 export const INSPECTOR_LIST_MAX_ROWS = 500;
 const INSPECTOR_LIST_DEFAULT_ROWS = 100;
@@ -30,10 +30,7 @@ export const InspectorQuery = z.object({
     .regex(...STORABLE_RULE)
     .optional()
     .describe("A part of the path."),
-  since: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe("RFC 3339. Older requests are not returned."),
+  since: TypedInstant.optional().describe("RFC 3339. Older requests are not returned."),
 });
 export type InspectorQuery = z.output<typeof InspectorQuery>;
 

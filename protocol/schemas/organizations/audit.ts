@@ -3,7 +3,7 @@ import { z } from "zod";
 import { EMAIL_MAX_CHARS } from "../../limits.ts";
 import { AUDIT_RESOURCES } from "../../audit/action-description.ts";
 import { AUDIT_ACTION_NAMES } from "../../audit/audit-actions.ts";
-import { Instant, ONE_LINE_RULE, PageQuery } from "../scalars.ts";
+import { Instant, ONE_LINE_RULE, PageQuery, TypedInstant } from "../scalars.ts";
 
 export const AuditAction = z.enum(AUDIT_ACTION_NAMES, "must be the name of an audit action");
 
@@ -32,14 +32,10 @@ const IP_ADDRESS_MAX_CHARS = 45;
 const EVENT_TEXT_MAX_CHARS = 200;
 
 export const EventQuery = PageQuery.extend({
-  start_time: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe("RFC 3339. Older events are left out."),
-  end_time: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe("RFC 3339. Events at this time or later are left out."),
+  start_time: TypedInstant.optional().describe("RFC 3339. Older events are left out."),
+  end_time: TypedInstant.optional().describe(
+    "RFC 3339. Events at this time or later are left out.",
+  ),
   action: AuditAction.optional(),
   actor: z
     .string()

@@ -32,6 +32,18 @@ const approve = (code: string, by = owner) =>
   by.post<CollectedToken>("/auth/cli/authorize", { device_code: code });
 const deny = (code: string, by = owner) => by.post("/auth/cli/deny", { device_code: code });
 
+/** For connections that the server opens from now on: its current ones are closed. */
+async function setDatabaseClock(hoursAhead: number): Promise<void> {
+  await api.sql("create schema if not exists clock");
+  await api.sql(`create or replace function clock.now() returns timestamptz language sql stable
+    as 'select pg_catalog.now() + interval ''${hoursAhead} hours'''`);
+  const path = hoursAhead === 0 ? "default" : "clock, pg_catalog, public";
+  await api.sql(`alter role current_user set search_path to ${path}`);
+  const others =
+    "from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
+  await api.sql(`select pg_terminate_backend(pid, 60000) ${others}`);
+}
+
 describe("the device flow", () => {
   test("starts with a code for the machine and one for its user", async () => {
     const started = await start();
@@ -226,6 +238,25 @@ describe("the device flow", () => {
     expect((await approve(user_code)).status).toBe(400);
     expect((await poll(device_code)).status).toBe(410);
   });
+
+  test.each(["ahead of", "behind"])(
+    "works when the clock of the database is %s that of the server",
+    async (where) => {
+      const hours = where === "behind" ? -1 : 1;
+      await setDatabaseClock(hours);
+      const { device_code, user_code } = await start("with another clock");
+      const pending = { status: 400, body: { error: "authorization_pending" } };
+      expect(await poll(device_code)).toMatchObject(pending);
+      const age = "last_polled_at = last_polled_at - interval '3 seconds'";
+      await api.sql(`update device_codes set ${age}`);
+      expect(await poll(device_code)).toMatchObject(pending);
+      await setDatabaseClock(0);
+      await api.sql("update device_codes set expires_at = expires_at - $1 * interval '1 hour'", [
+        hours,
+      ]);
+      expect((await approve(user_code)).status).toBe(200);
+    },
+  );
 
   test("can only be approved with the permission to mint tokens", async () => {
     const viewer = await api.colleague(owner, "viewer");

@@ -245,6 +245,21 @@ describe("a released name", () => {
     await api.sql("delete from hostnames where host like 'cooling-%'");
   });
 
+  test("beyond a thousand that are released together is available to others at once", async () => {
+    const person = await api.owner();
+    const names = [newName(), newName()].toSorted();
+    for (const name of names) expect((await createTunnel(name, person)).status).toBe(201);
+    await api.sql(
+      `insert into hostnames (host, held_by_org_id, held_until)
+       select 'cooling-' || n, $1, now() + interval '1 hour' from generate_series(1, 999) n`,
+      [person.orgId],
+    );
+    expect((await person.delete(`/orgs/${person.orgId}`)).status).toBe(200);
+    expect(await createTunnel(names[0]!)).toMatchObject(isDuplicate);
+    expect((await createTunnel(names[1]!)).status).toBe(201);
+    await api.sql("delete from hostnames where host like 'cooling-%'");
+  });
+
   test("of a deleted organization is not available to others either", async () => {
     const person = await api.owner();
     const subdomain = newName();

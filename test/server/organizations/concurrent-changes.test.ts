@@ -169,6 +169,18 @@ test("a sign-in waits for a removal in progress, and opens an organization that 
   expect(await isAccepted(accessToken)).toBe(true);
 });
 
+test("a change of an organization's budget locks the organization before the caller's membership, as a removal does", async () => {
+  const person = await api.owner();
+  await api.sql("begin");
+  await api.sql("select 1 from organizations where id = $1 for no key update", [person.orgId]);
+  const path = `/orgs/${person.orgId}/budget`;
+  const changed = person.put(path, { monthlyBudgetUsdCents: 5 });
+  await waitForBlockedStatement(api);
+  await api.sql("select 1 from memberships where user_id = $1 for update nowait", [person.userId]);
+  await api.sql("commit");
+  expect((await changed).status).toBe(200);
+});
+
 test("changes of one organization that wait for each other do not delay another organization", async () => {
   const [busy, other] = await Promise.all([api.owner(), api.owner()]);
   await api.sql("begin");
@@ -221,6 +233,7 @@ function listRequests(actor: Actor, others: Actor[], pick: <Item>(items: readonl
     () => actor.patch(`${org()}/members/${other().userId}`, { role: pick(["viewer", "owner"]) }),
     () => actor.delete(`${org()}/members/${other().userId}`),
     () => actor.send("PATCH", org(), json({ name: pick(["a", "b"]) })),
+    () => actor.put(`${org()}/budget`, { monthlyBudgetUsdCents: null }),
     () => api.anonymous.post("/auth/signup", { email: actor.email, password: OTHER_PASSWORD }),
     () => api.anonymous.post("/auth/forgot", { email: actor.email }),
     () => actor.post("/auth/mfa/disable", { password: PASSWORD }),

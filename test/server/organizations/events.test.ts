@@ -81,6 +81,12 @@ describe("the organization's log", () => {
       limit: "5",
     };
     expect(pickActions(await readEvents(admin, query))).toEqual(["token_created"]);
+    const inLowerCase = {
+      ...query,
+      start_time: start.toLowerCase(),
+      end_time: "9999-12-31t23:59:59z",
+    };
+    expect(pickActions(await readEvents(admin, inLowerCase))).toEqual(["token_created"]);
     expect(await readEvents(admin, { actor: owner.email })).toEqual([]);
     expect(await readEvents(admin, { start_time: "9999-12-31T23:59:59Z" })).toEqual([]);
     expect((await readEvents(admin, { start_time: "0000-01-01T00:00:00Z" })).length).toBe(

@@ -12,6 +12,7 @@ import {
   getSocket,
   mintToken,
   startApi,
+  waitForBlockedStatement,
   waitUntil,
   type Person,
   type TestApi,
@@ -119,6 +120,19 @@ describe("creating an organization", () => {
 });
 
 describe("reading and renaming", () => {
+  test("takes effect at the second attempt when PostgreSQL aborts the first one to end a deadlock", async () => {
+    const person = await api.owner();
+    await api.sql("begin");
+    await api.sql("select 1 from memberships where user_id = $1 for update", [person.userId]);
+    const renaming = person.patch(`/orgs/${person.orgId}`, { name: "second attempt" });
+    // It has locked the organization. It has also waited for longer than the next statement will, so it is aborted.
+    await waitForBlockedStatement(api);
+    await api.sql("update organizations set plan = plan where id = $1", [person.orgId]);
+    await api.sql("commit");
+    expect(await renaming).toMatchObject({ status: 200, body: { name: "second attempt" } });
+    expect(await listActions(person.orgId)).toContain("organization_updated");
+  });
+
   test("lists the caller's organizations, newest membership first, in pages", async () => {
     const person = await api.owner();
     const created = [];
@@ -298,11 +312,16 @@ describe("deleting", () => {
 
   test("works for an organization with thousands of tokens and many tunnels", async () => {
     const person = await api.owner();
-    await api.sql(
-      `insert into tokens (org_id, nonce, kind, name, bandwidth_limit_mbps, tunnel_quota, issued_at, expires_at)
-       select $1, replace(gen_random_uuid()::text, '-', ''), 'agent', 'one of many', 1, 1, now(), now() from generate_series(1, 10000) n`,
-      [person.orgId],
-    );
+    const insertTokens = (count: number, expiresAt: string) =>
+      api.sql(
+        `insert into tokens (org_id, nonce, kind, name, bandwidth_limit_mbps, tunnel_quota, issued_at, expires_at)
+         select $1, replace(gen_random_uuid()::text, '-', ''), 'agent', 'one of many', 1, 1, now(), $3::timestamptz
+         from generate_series(1, $2::int) n`,
+        [person.orgId, count, expiresAt],
+      );
+    await insertTokens(10_000, "now");
+    // Those of jobs that have ended: more than a statement can have parameters.
+    await insertTokens(66_000, "yesterday");
     await api.sql(
       `insert into tunnels (org_id, project_id, name, subdomain, protocol, local_port)
        select org_id, id, 'many-' || n, 'many-' || n, 'http', 1 from projects, generate_series(1, 150) n

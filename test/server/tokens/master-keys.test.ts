@@ -191,6 +191,19 @@ describe("the revocation of a master key", () => {
     expect(body.find(({ nonce }) => nonce === other.body.nonce)?.revoked).toBe(false);
   });
 
+  test("does not include tokens that expired long before: there can be tens of thousands", async () => {
+    const master = await mintMaster(owner);
+    const [valid, expired] = [await mintChild(master.bearer!), await mintChild(master.bearer!)];
+    await api.sql("update tokens set expires_at = now() - interval '2 hours' where nonce = $1", [
+      expired.body.nonce,
+    ]);
+    expect((await owner.delete(`/tokens/${master.nonce}`)).status).toBe(200);
+    const nonces = [valid.body.nonce, expired.body.nonce];
+    expect(await readRevocations(nonces)).toEqual([{ nonce: valid.body.nonce }]);
+    expect((await owner.delete(`/tokens/${expired.body.nonce}`)).status).toBe(200);
+    expect(await readRevocations(nonces)).toHaveLength(2);
+  });
+
   test("leaves no token of twenty that are minted at the same time", async () => {
     const master = await mintMaster(owner);
     const minting = Array.from({ length: 20 }, () => mintChild(master.bearer!));

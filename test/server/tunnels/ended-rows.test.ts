@@ -1,4 +1,4 @@
-/** How long the rows of ended tunnels and tokens are stored. */
+/** How long the rows of ended tunnels, tokens and projects are stored. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
@@ -47,6 +47,51 @@ test("a tunnel's row and what was spent with it are deleted 400 days after its e
   await api.runCron();
   expect((await listIds("tunnels", owner.orgId)).toSorted()).toEqual([recent, live].toSorted());
   expect(await api.sql("select 1 from token_usage where tunnel_id = $1", [old])).toEqual([]);
+});
+
+test("a tunnel is listed until seven days after its expiry, and its row remains", async () => {
+  const owner = await api.owner();
+  const [recent, old] = [await createTunnel(owner), await createTunnel(owner)];
+  await age("tunnels", recent, "expires_at", 6);
+  await age("tunnels", old, "expires_at", 8);
+  // The first run may only expire them.
+  await api.runCron();
+  await api.runCron();
+  const { body } = await owner.get<Tunnel[]>("/tunnels");
+  expect(body.map(({ id, status }) => [id, status])).toEqual([[recent, "expired"]]);
+  const [row] = await api.sql(
+    "select status, deleted_at = expires_at as has_same_end from tunnels where id = $1",
+    [old],
+  );
+  expect(row).toEqual({ status: "expired", has_same_end: true });
+  const { body: events } = await owner.get<{ action: string }[]>("/events?action=tunnel_deleted");
+  expect(events).toEqual([]);
+});
+
+test("a project's row is deleted 400 days after its end, unless another row needs it", async () => {
+  const owner = await api.owner();
+  const createProject = async (slug: string) => {
+    const { body } = await owner.post<{ id: string }>("/projects", { slug, name: slug });
+    return body.id;
+  };
+  const [live, recent, old, needed] = [
+    await createProject("live"),
+    await createProject("recent"),
+    await createProject("old"),
+    await createProject("needed"),
+  ];
+  await owner.post("/projects/needed/tokens", { name: "job" });
+  for (const slug of ["recent", "old", "needed"]) await owner.delete(`/projects/${slug}`);
+  await age("projects", recent, "deleted_at", 399);
+  for (const id of [old, needed]) await age("projects", id, "deleted_at", 401);
+  await api.runCron();
+  const left = await listIds("projects", owner.orgId);
+  expect([live, recent, old, needed].map((id) => left.includes(id))).toEqual([
+    true,
+    true,
+    false,
+    true,
+  ]);
 });
 
 test("a token's row is deleted 400 days after its end, unless another row needs it", async () => {

@@ -102,7 +102,7 @@ deviceAuthorizations.openapi(
     const deviceCodeHash = await sha256Hex(deviceCode);
     const first = await pollDeviceAuthorization(db, deviceCodeHash);
     if (first.state !== "waiting") return answerPoll(c, first);
-    if (isTooSoon(first.lastPolledAt)) throw slowDown();
+    if (isTooSoon(first.sincePollMs)) throw slowDown();
     const poll = {
       deviceId: first.deviceId,
       source: getAddressGroup(address),
@@ -236,7 +236,7 @@ function unknownCode(): ApiError {
 }
 
 /** Clocks and networks jitter, so a poll that is slightly early is accepted. */
-function isTooSoon(lastPolledAt: Date | null): boolean {
+function isTooSoon(sincePollMs: number | null): boolean {
   const tolerated = DEVICE_POLL_INTERVAL_SECONDS * 1000 * 0.75;
-  return lastPolledAt !== null && Date.now() - lastPolledAt.getTime() < tolerated;
+  return sincePollMs !== null && sincePollMs < tolerated;
 }

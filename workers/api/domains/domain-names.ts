@@ -6,7 +6,7 @@ import type { Config } from "../../config/config.ts";
 /** The maximum of a whole name (RFC 1035 §2.3.4), less `_svc-challenge.`, which the TXT record adds. */
 const DOMAIN_MAX_CHARS = 253 - 15;
 
-export type ParsedDomain = { domain: string } | { error: string };
+type ParsedDomain = { domain: string } | { error: string };
 
 /**
  * @param text a name in any script and case. @returns it in lower case as A-labels, or an error message that continues

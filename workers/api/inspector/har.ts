@@ -11,7 +11,7 @@ import { joinTarget } from "../../../protocol/request-target.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { decodeText, decompress } from "./bodies.ts";
 
-export interface HarOptions {
+interface HarOptions {
   /** The origin of the tunnel, without a trailing slash. */
   origin: string;
   /** If false, bodies and messages are omitted. */

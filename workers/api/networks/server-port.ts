@@ -12,7 +12,7 @@ import {
 } from "../route.ts";
 import { networkNotFound } from "./router.ts";
 
-export interface ServerPort {
+interface ServerPort {
   relay: RelayRow;
   port: number;
 }

@@ -25,8 +25,9 @@ export function createReference(getAreas: () => readonly Area[]): OpenAPIHono<Ap
     const { renderReference } = await import("./page.ts");
     return renderReference(await load(c));
   };
-  let json: Promise<string> | undefined;
-  let page: ReturnType<typeof render> | undefined;
+  // Results and not promises: one that fails, or whose request is canceled, must not decide for all later requests.
+  let json: string | undefined;
+  let page: Awaited<ReturnType<typeof render>> | undefined;
 
   documentRoute(reference, {
     operationId: "getOpenApiDocument",
@@ -37,8 +38,8 @@ export function createReference(getAreas: () => readonly Area[]): OpenAPIHono<Ap
     responses: { 200: jsonResponse("The document.", z.looseObject({ openapi: z.string() })) },
   });
   reference.get("/openapi.json", async (c) => {
-    json ??= load(c).then((document) => JSON.stringify(document));
-    return c.body(await json, 200, { "Content-Type": "application/json" });
+    json ??= JSON.stringify(await load(c));
+    return c.body(json, 200, { "Content-Type": "application/json" });
   });
 
   documentRoute(reference, {
@@ -53,8 +54,8 @@ export function createReference(getAreas: () => readonly Area[]): OpenAPIHono<Ap
     },
   });
   reference.get("/docs", async (c) => {
-    page ??= render(c);
-    const { html, policy } = await page;
+    page ??= await render(c);
+    const { html, policy } = page;
     return sendReferencePage(c, html, policy);
   });
 

@@ -118,7 +118,8 @@ tokens.openapi(
     method: "delete",
     path: "/tokens/{nonce}",
     summary: "Revoke a capability token",
-    description: "Revoking a master key revokes all tokens that it minted.",
+    description:
+      "Revoking a master key revokes all tokens that it minted and that are still valid.",
     guard: allow("tokens:write"),
     params: Nonce,
     responses: { 200: jsonResponse("Revoked. Its agents are disconnected.", Ok) },

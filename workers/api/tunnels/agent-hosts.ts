@@ -15,7 +15,7 @@ import {
 import { ConnectionRefusedError } from "./refusals.ts";
 
 /** The tunnel that an agent's query asks for. */
-export interface RequestedTunnel {
+interface RequestedTunnel {
   /** undefined: a random name. */
   name: string | undefined;
   projectSlug: string;

@@ -2,8 +2,9 @@
 import { z } from "zod";
 import { toNfkc } from "../../../shared/text/nfkc.ts";
 import { EMAIL_MAX_CHARS } from "../../../protocol/limits.ts";
+import { EMAIL } from "../../../protocol/schemas/scalars.ts";
 
-const Address = z.email().max(EMAIL_MAX_CHARS);
+const Address = z.email({ pattern: EMAIL }).max(EMAIL_MAX_CHARS);
 
 const IS_ASCII = /^[\0-\x7f]*$/;
 

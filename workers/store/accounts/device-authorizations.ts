@@ -1,5 +1,5 @@
 /** Requests of the device flow: machines that wait for a user's approval. */
-import { and, eq, gt, isNull, or, sql } from "drizzle-orm";
+import { and, eq, gt, isNull, or, sql, type SQL } from "drizzle-orm";
 import { DEVICE_CODE_MAX_MS } from "../../limits.ts";
 import { fromNow } from "../clock.ts";
 import type { Database } from "../database.ts";
@@ -102,7 +102,8 @@ export function denyDeviceAuthorization(
 }
 
 export type PollResult =
-  | { state: "waiting"; deviceId: string; lastPolledAt: Date | null }
+  /** `sincePollMs`: how long ago the poll before was. null: this one is the first. */
+  | { state: "waiting"; deviceId: string; sincePollMs: number | null }
   | { state: "denied" | "ended" }
   | { state: "approved"; token: TokenRow; label: string };
 
@@ -120,6 +121,8 @@ export async function pollDeviceAuthorization(
         .where(eq(deviceCodes.deviceCodeHash, deviceCodeHash))
         .for("update"),
     );
+  const since = sql`extract(epoch from now() - ${before.lastPolledAt}) * 1000`;
+  const sincePollMs: SQL<number | null> = since.mapWith(Number);
   const [device] = await db.query
     .with(before)
     .update(deviceCodes)
@@ -130,13 +133,13 @@ export async function pollDeviceAuthorization(
       id: deviceCodes.id,
       tokenId: deviceCodes.tokenId,
       deniedAt: deviceCodes.deniedAt,
-      expiresAt: deviceCodes.expiresAt,
-      lastPolledAt: before.lastPolledAt,
+      isExpired: sql<boolean>`${deviceCodes.expiresAt} <= now()`,
+      sincePollMs,
     });
-  if (!device || device.expiresAt.getTime() <= Date.now()) return { state: "ended" };
+  if (!device || device.isExpired) return { state: "ended" };
   if (device.deniedAt !== null) return { state: "denied" };
   if (device.tokenId === null) {
-    return { state: "waiting", deviceId: device.id, lastPolledAt: device.lastPolledAt };
+    return { state: "waiting", deviceId: device.id, sincePollMs: device.sincePollMs };
   }
 
   const [collected] = await db.query

@@ -1,7 +1,8 @@
 /** Public host names and their tunnels. The row decides; objects store a copy with the row's version. */
+import { isOneOf } from "../chunks.ts";
 import { fromNow } from "../clock.ts";
 import { DAY_MS } from "../../../shared/time.ts";
-import { and, eq, inArray, isNotNull, isNull, not, or, sql, type SQL } from "drizzle-orm";
+import { and, eq, isNotNull, isNull, not, or, sql, type SQL } from "drizzle-orm";
 import type { Route } from "../../../durable-objects/rpc.ts";
 import { prepared, type Database, type UnitOfWork } from "../database.ts";
 import { hostnames, tunnels } from "../tables/tunnels.ts";
@@ -163,7 +164,7 @@ export async function endReservations(
   await tx
     .update(hostnames)
     .set({ heldUntil: fromNow(SUBDOMAIN_COOL_DOWN_MS) })
-    .where(and(inArray(hostnames.host, hosts), eq(hostnames.heldByOrgId, orgId)));
+    .where(and(isOneOf(hostnames.host, hosts), eq(hostnames.heldByOrgId, orgId)));
 }
 
 /** Releases one name of a tunnel that keeps its other names. */
@@ -173,11 +174,11 @@ export function releaseHostname(change: UnitOfWork, host: string, from: string):
 
 /** Releases all names of these tunnels. */
 export async function releaseHostnames(change: UnitOfWork, tunnelIds: string[]): Promise<void> {
-  if (tunnelIds.length > 0) await release(change, inArray(hostnames.tunnelId, tunnelIds));
+  if (tunnelIds.length > 0) await release(change, isOneOf(hostnames.tunnelId, tunnelIds));
 }
 
 /**
- * A subdomain stays with its organization for the cool-down, or for as long as it is reserved. A custom domain does not:
+ * The names of tunnels of one organization. A subdomain stays with it for the cool-down, or for as long as it is reserved. A custom domain does not:
  * another organization must prove that the domain is its own.
  */
 async function release(
@@ -188,19 +189,32 @@ async function release(
   const { heldByOrgId, heldUntil } = hostnames;
   const orgId = sql`(select ${tunnels.orgId} from ${tunnels} where ${tunnels.id} = ${hostnames.tunnelId})`;
   const isCustomDomain = sql`${hostnames.host} like '%.%'`;
+  const keepsHolder = sql`(${isCustomDomain} or (${heldByOrgId} is not null and ${heldUntil} is null))`;
+  const isReleased = and(which, isNotNull(hostnames.tunnelId));
+  // A statement does not see the names that it releases itself, so they are counted by their numbers.
+  const numbered = tx
+    .select({
+      host: hostnames.host,
+      number: sql`row_number() over (partition by ${keepsHolder} order by ${hostnames.host})`.as(
+        "number",
+      ),
+    })
+    .from(hostnames)
+    .where(isReleased)
+    .as("numbered");
   const released = await tx
     .update(hostnames)
     .set({
       tunnelId: null,
       version: sql`${hostnames.version} + 1`,
       heldByOrgId: sql`case when ${isCustomDomain} then ${heldByOrgId} else ${orgId} end`,
-      heldUntil: sql`case when ${isCustomDomain} or (${heldByOrgId} is not null and ${heldUntil} is null)
-        then ${heldUntil}
+      heldUntil: sql`case when ${keepsHolder} then ${heldUntil}
         when (select count(*) from hostnames cooling where cooling.held_by_org_id = ${orgId}
-          and cooling.held_until > now()) < ${COOLING_NAMES_MAX}
+          and cooling.held_until > now()) + ${numbered.number} <= ${COOLING_NAMES_MAX}
         then ${fromNow(SUBDOMAIN_COOL_DOWN_MS)} else now() end`,
     })
-    .where(and(which, isNotNull(hostnames.tunnelId)))
+    .from(numbered)
+    .where(and(isReleased, eq(hostnames.host, numbered.host)))
     .returning({ host: hostnames.host, version: hostnames.version });
   for (const { host, version } of released) {
     enqueue({ kind: "hostname", payload: { host, tunnelId: null, version, ...previous } });

@@ -1,8 +1,9 @@
 /** Writes the traffic that tunnels report, and aggregates or deletes it when it is old or the tunnel has ended. */
-import { and, eq, inArray, isNull, lt, sql, type SQL } from "drizzle-orm";
+import { and, eq, isNull, lt, sql, type SQL } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import type { Grain } from "../../../durable-objects/tunnel/metrics/traffic.ts";
 import { COUNTERS_FOLD_BATCH_ROWS, TRAFFIC_DELETE_BATCH_ROWS } from "../../limits.ts";
+import { isOneOf } from "../chunks.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
@@ -46,7 +47,7 @@ export async function endCounters(tx: Transaction, tunnelIds: string[]): Promise
   await tx
     .update(tunnelCounters)
     .set({ endedAt: sql`now()` })
-    .where(and(inArray(tunnelCounters.tunnelId, tunnelIds), isNull(tunnelCounters.endedAt)));
+    .where(and(isOneOf(tunnelCounters.tunnelId, tunnelIds), isNull(tunnelCounters.endedAt)));
 }
 
 /**

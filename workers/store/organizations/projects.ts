@@ -157,14 +157,14 @@ export function mintProjectToken(
   token: NewToken,
 ): Promise<TokenRow | MintRefusal> {
   return db.transaction(async (change) => {
-    const orgId = "member" in minter ? minter.member.orgId : minter.masterKey.orgId;
+    if ("member" in minter) await lockCaller(change.tx, minter.member);
+    const { orgId } = "member" in minter ? minter.member : minter.masterKey;
     const projectId = await lockProject(change.tx, orgId, slug);
     if (projectId === null) return "not_found";
     const projectFields = { projectId, projectSlug: slug };
 
     if ("member" in minter) {
       const { member } = minter;
-      await lockCaller(change.tx, member);
       const origin = { ...member, inherited: projectFields, metadata: { project: slug } };
       return insertTokenRow(change, member, token, origin);
     }

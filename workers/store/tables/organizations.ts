@@ -117,6 +117,9 @@ export const projects = pgTable(
     index("projects_org_id_idx")
       .on(table.orgId, table.createdAt)
       .where(sql`${table.deletedAt} is null`),
+    index("projects_deleted_at_idx")
+      .on(table.deletedAt)
+      .where(sql`${table.deletedAt} is not null`),
     uniqueIndex("projects_default_key")
       .on(table.orgId)
       .where(sql`${table.isDefault}`),

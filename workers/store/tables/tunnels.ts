@@ -84,6 +84,7 @@ export const tunnels = pgTable(
     index("tunnels_org_id_idx")
       .on(table.orgId, table.createdAt)
       .where(sql`${table.deletedAt} is null`),
+    index("tunnels_project_id_idx").on(table.projectId),
     index("tunnels_connected_token_id_idx").on(table.connectedTokenId),
     index("tunnels_expires_at_idx")
       .on(table.expiresAt)
@@ -93,6 +94,9 @@ export const tunnels = pgTable(
       .where(
         sql`${table.hasRandomName} and not ${table.agentConnected} and ${table.deletedAt} is null and ${table.status} <> 'expired'`,
       ),
+    index("tunnels_expired_idx")
+      .on(table.expiresAt)
+      .where(sql`${table.deletedAt} is null and ${table.status} = 'expired'`),
     index("tunnels_ended_at_idx")
       .on(sql`coalesce(${table.deletedAt}, ${table.expiresAt})`)
       .where(sql`${table.deletedAt} is not null or ${table.status} = 'expired'`),

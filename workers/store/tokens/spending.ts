@@ -4,17 +4,20 @@
  * the budget of an organization covers all of its tokens.
  */
 import { and, eq, inArray, isNotNull, or, sql, sum, type SQL } from "drizzle-orm";
-import { unionAll, type PgColumn } from "drizzle-orm/pg-core";
+import { unionAll } from "drizzle-orm/pg-core";
 import type { TokenUsage } from "../../../durable-objects/rpc.ts";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import { computeUsdCents } from "../billing/plans.ts";
+import { isOneOf } from "../chunks.ts";
 import type { Database } from "../database.ts";
 import type { Reader } from "../transaction.ts";
-import type { MemberActor } from "../locks.ts";
+import { lockOrganization, type MemberActor } from "../locks.ts";
 import { findUsage } from "../metrics/usage.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
+import { tunnels } from "../tables/tunnels.ts";
+import { isUnendedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 import type { TokenTunnels } from "../object-messages.ts";
 import { listServedTunnels, enqueueForServedTunnels, masters, type TokenClaims } from "./tokens.ts";
 
@@ -31,19 +34,16 @@ export async function findSpending(
   lineageIds: string[],
   month = formatMonth(Date.now()),
 ): Promise<Map<string, number>> {
-  // One parameter, so that the statement is the same for every number of lineages.
-  const isRequested = (lineageId: PgColumn) =>
-    sql`${lineageId} = any(${sql.param(lineageIds)}::uuid[])`;
   const own = reader
     .select({ tokenId: tokens.id, lineageId: tokens.lineageId })
     .from(tokens)
-    .where(isRequested(tokens.lineageId));
+    .where(isOneOf(tokens.lineageId, lineageIds));
   const minted = reader
     .select({ tokenId: tokens.id, lineageId: masters.lineageId })
     .from(masters)
     .innerJoin(tokens, eq(tokens.mintedByMasterId, masters.id))
     // Saves a look-up for every other token.
-    .where(and(isRequested(masters.lineageId), eq(masters.kind, "master")));
+    .where(and(isOneOf(masters.lineageId, lineageIds), eq(masters.kind, "master")));
   const spenders = unionAll(own, minted).as("spenders");
   // Sums for each token, so that PostgreSQL reads the rows of these tokens alone.
   const used = reader
@@ -101,9 +101,11 @@ async function findOverBudget(reader: Reader, condition: SQL | undefined): Promi
     const usage = await findUsage({ query: reader }, orgId, formatMonth(Date.now()));
     isOverByOrg.set(orgId, computeUsdCents(usage) >= orgBudget);
   }
-  const lineageIds = capped.flatMap(({ lineageId, masterLineageId }) =>
-    masterLineageId === null ? lineageId : [lineageId, masterLineageId],
-  );
+  // Not of a master key without a budget, which may have minted tens of thousands of tokens.
+  const lineageIds = capped.flatMap(({ lineageId, budget, masterLineageId, masterBudget }) => [
+    ...(budget === null ? [] : [lineageId]),
+    ...(masterLineageId === null || masterBudget === null ? [] : [masterLineageId]),
+  ]);
   const spent = await findSpending(reader, [...new Set(lineageIds)]);
   const isSpent = (lineageId: string | null, budget: number | null) =>
     lineageId !== null && budget !== null && (spent.get(lineageId) ?? 0) >= budget;
@@ -116,6 +118,15 @@ async function findOverBudget(reader: Reader, condition: SQL | undefined): Promi
       isSpent(token.masterLineageId, token.masterBudget);
     return isOver ? { id, nonce, orgId, isOrganizationOver } : [];
   });
+}
+
+/** Whether the token's agents serve, or served last, a tunnel of the organization: only these can be disconnected. */
+function isServing(reader: Reader, orgId: string): SQL {
+  const served = reader
+    .select({ id: tunnels.connectedTokenId })
+    .from(tunnels)
+    .where(isUnendedTunnelIn(orgId));
+  return inArray(tokens.id, served);
 }
 
 /** Whether a token may no longer serve, by its own budget, its master key's or its organization's. */
@@ -159,11 +170,8 @@ export function setBudget(
     if (token.revokedAt) return change.rollback("not_active");
     audit(actor, "token_budget_set", token.id, { nonce, monthlyBudgetUsdCents });
     const isAffected = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
-    await enqueueForServedTunnels(
-      change,
-      "token_over_budget",
-      await findOverBudget(tx, isAffected),
-    );
+    const over = await findOverBudget(tx, and(isServing(tx, actor.orgId), isAffected));
+    await enqueueForServedTunnels(change, "token_over_budget", over);
     return "set";
   });
 }
@@ -174,15 +182,17 @@ export function setOrganizationBudget(
   actor: MemberActor,
   monthlyBudgetUsdCents: number | null,
 ): Promise<void> {
-  return db.changeAs(actor, async (change) => {
+  return db.transaction(async (change) => {
     const { tx, audit } = change;
     const { orgId } = actor;
+    // A change of members locks the organization before the memberships too; another order could cause a deadlock.
+    await lockOrganization(tx, actor);
     await tx
       .update(organizations)
       .set({ monthlyBudgetUsdCents })
       .where(eq(organizations.id, orgId));
     audit(actor, "organization_budget_set", orgId, { monthlyBudgetUsdCents });
-    const over = await findOverBudget(tx, eq(tokens.orgId, orgId));
+    const over = await findOverBudget(tx, isServing(tx, orgId));
     await enqueueForServedTunnels(change, "token_over_budget", over);
   });
 }
@@ -224,5 +234,5 @@ export async function recordSpending(
   const orgId = over.find(({ isOrganizationOver }) => isOrganizationOver)?.orgId;
   if (orgId === undefined) return listServedTunnels(query, over);
   // Agents of other tokens are connected too, and a tunnel's reports are about one organization.
-  return listServedTunnels(query, await findOverBudget(query, eq(tokens.orgId, orgId)));
+  return listServedTunnels(query, await findOverBudget(query, isServing(query, orgId)));
 }

@@ -1,8 +1,10 @@
 /** Capability tokens' rows. */
-import { and, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, isNull, sql, type SQL } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { hasFeature, type PlanState } from "../billing/plans.ts";
 import { requireRoom } from "../bounds.ts";
+import { isOneOf } from "../chunks.ts";
+import { ago } from "../clock.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { prepared, type Database, type UnitOfWork } from "../database.ts";
 import type { Reader, Transaction } from "../transaction.ts";
@@ -14,6 +16,7 @@ import { lockCaller, lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { HOUR_MS } from "../../../shared/time.ts";
 
 export type TokenRow = typeof tokens.$inferSelect & {
   /** The slug of the project that the token is restricted to. */
@@ -150,7 +153,7 @@ export function revokeToken(
   return db.transaction(async (change) => {
     const token = await lockToken(change.tx, actor, selector);
     if (typeof token === "string") return token;
-    if (!token.revokedAt) await revokeTokens(change, actor, eq(tokens.id, token.id));
+    if (!token.revokedAt) await revokeAll(change, actor, eq(tokens.id, token.id));
     return "revoked";
   });
 }
@@ -233,19 +236,33 @@ async function lockToken(
 }
 
 /**
- * Revokes the organization's tokens for which the condition holds, or all, and the tokens that master keys among them
- * minted.
+ * Tokens that expired longer ago than clocks can differ by stay as they are: the jobs of continuous integration leave
+ * hundreds of them a day, and the bound of an organization's tokens does not count them.
  */
-export async function revokeTokens(
+const isRevocable = gt(tokens.expiresAt, ago(HOUR_MS));
+
+/**
+ * Revokes the organization's tokens for which the condition holds, or all, and the tokens that master keys among them
+ * minted: those that have not expired.
+ */
+export function revokeTokens(
   change: UnitOfWork,
   actor: OrganizationActor,
   condition?: SQL,
+): Promise<void> {
+  return revokeAll(change, actor, and(isRevocable, condition));
+}
+
+async function revokeAll(
+  change: UnitOfWork,
+  actor: OrganizationActor,
+  condition: SQL | undefined,
 ): Promise<void> {
   const revoked = await revokeRows(change, actor, condition);
   const masterIds = revoked.filter(({ kind }) => kind === "master").map(({ id }) => id);
   // A second statement, because it sees tokens that were minted until the first one had locked the master key's row.
   if (masterIds.length > 0) {
-    const minted = inArray(tokens.mintedByMasterId, masterIds);
+    const minted = and(isOneOf(tokens.mintedByMasterId, masterIds), isRevocable);
     revoked.push(...(await revokeRows(change, actor, minted)));
   }
   await endUses(change, actor.orgId, revoked);
@@ -291,7 +308,7 @@ export async function listServedTunnels(
   const served = await reader
     .select({ id: tunnels.id, tokenId: tunnels.connectedTokenId })
     .from(tunnels)
-    .where(and(inArray(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));
+    .where(and(isOneOf(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));
   const tunnelsByToken = Map.groupBy(served, ({ tokenId }) => tokenId);
   return credentials.flatMap(({ id, nonce }) => {
     const tunnelIds = tunnelsByToken.get(id)?.map((tunnel) => tunnel.id);

@@ -33,7 +33,7 @@ import { releaseTunnelPort, reserveTunnelPort, type TunnelWithRelay } from "./tc
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { insertTunnel } from "./tunnels.ts";
-import { isOtherServedBy, isStatusStale, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
+import { isDue, isOtherServedBy, isStatusStale, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;
@@ -354,17 +354,14 @@ async function lockLiveTunnel(
   change: UnitOfWork,
   { orgId, label }: RegistrationRequest,
 ): Promise<TunnelRow | null> {
-  const [tunnel] = await change.tx
-    .select()
+  const [found] = await change.tx
+    .select({ tunnel: tunnels, isDue })
     .from(tunnels)
     .where(and(isUnendedTunnelIn(orgId), eq(tunnels.subdomain, label)))
     .for("update");
-  if (!tunnel) return null;
-  if (tunnel.expiresAt && tunnel.expiresAt.getTime() <= Date.now()) {
-    await expireTunnel(change, tunnel);
-    return null;
-  }
-  return tunnel;
+  if (!found?.isDue) return found?.tunnel ?? null;
+  await expireTunnel(change, found.tunnel);
+  return null;
 }
 
 /** Why an agent can't resume its tunnel. A tunnel that its owner deleted must not be created again by a reconnect. */

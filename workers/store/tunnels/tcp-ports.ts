@@ -2,7 +2,8 @@
  * The public TCP ports of tunnels of protocol `tcp`: reserved when a tunnel is created, released when it ends or becomes
  * private.
  */
-import { and, eq, inArray, isNull, sql } from "drizzle-orm";
+import { and, eq, isNull, sql } from "drizzle-orm";
+import { isOneOf } from "../chunks.ts";
 import type { Database, UnitOfWork } from "../database.ts";
 import {
   isPortRefusal,
@@ -124,7 +125,7 @@ export async function releaseTunnelPorts({ tx }: UnitOfWork, tunnelIds: string[]
     .where(
       and(
         eq(relayPorts.protocol, "tcp"),
-        inArray(relayPorts.ownerId, tunnelIds),
+        isOneOf(relayPorts.ownerId, tunnelIds),
         isNull(relayPorts.releasedAt),
       ),
     );

@@ -8,6 +8,8 @@ test.each([
   ["ann@München.example", "ann@xn--mnchen-3ya.example"],
   ["ann@xn--mnchen-3ya.example", "ann@xn--mnchen-3ya.example"],
   ["ann@例え.jp", "ann@xn--r8jz45g.jp"],
+  ["ann@例え.テスト", "ann@xn--r8jz45g.xn--zckzah"],
+  ["ann@пример.рф", "ann@xn--e1afmkfd.xn--p1ai"],
 ])("the address %j is normalized to %j, at which mail arrives", (typed, normalized) => {
   expect(normalizeEmail(typed)).toBe(normalized);
   expect(isEmailAddress(normalized)).toBe(true);
@@ -19,6 +21,9 @@ test.each([
   "ann@mün chen.example",
   "münchen.example",
   "ann@ü/x.de",
+  "ann@example.xn--",
+  "ann@example.xn--p1ai-",
+  "ann@example.x1",
 ])("%j is no address", (typed) => expect(isEmailAddress(normalizeEmail(typed))).toBe(false));
 
 test("a provider's address at a domain in any script is that of its mailbox", () => {
