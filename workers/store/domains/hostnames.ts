@@ -178,8 +178,8 @@ export async function releaseHostnames(change: UnitOfWork, tunnelIds: string[]):
 }
 
 /**
- * The names of tunnels of one organization. A subdomain stays with it for the cool-down, or for as long as it is reserved. A custom domain does not:
- * another organization must prove that the domain is its own.
+ * The names of tunnels of one organization. A subdomain stays with it for the cool-down, or for as long as it is reserved. A
+ * custom domain does not: another organization must prove that the domain is its own.
  */
 async function release(
   { tx, enqueue }: UnitOfWork,
