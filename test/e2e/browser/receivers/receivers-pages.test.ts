@@ -96,10 +96,13 @@ test("deliveries appear as they arrive, with headers and body as text alone", as
   await getSection(page, "Body").getByText("plain <b>text</b>").waitFor();
 
   await page.setViewportSize({ width: 360, height: 740 });
-  const list = page.getByRole("list", { name: "Deliveries" });
-  await list.waitFor({ state: "hidden" });
-  await page.getByRole("link", { name: "Back to the deliveries" }).click();
-  await list.waitFor();
+  await page.getByRole("list", { name: "Deliveries" }).waitFor({ state: "hidden" });
+  const back = page.getByRole("link", { name: "Back to the deliveries" });
+  const focused = page.locator(":focus");
+  await back.click();
+  await items.filter({ hasText: "first" }).getByRole("link").and(focused).waitFor();
+  await page.keyboard.press("Enter");
+  await back.and(focused).waitFor();
 });
 
 test("after an error the page connects again; after many stored deliveries it asks before it goes on", async () => {
