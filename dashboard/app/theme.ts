@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 import { readStored, writeStored } from "../api/browser-storage.ts";
 
 const THEMES = ["system", "light", "dark"] as const;
-export type Theme = (typeof THEMES)[number];
+type Theme = (typeof THEMES)[number];
 
 const STORAGE_KEY = "underpass-theme";
 const listeners = new Set<() => void>();

@@ -11,7 +11,7 @@ import { OpenDialog, OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { SelectField } from "../../ui/forms/fields.tsx";
 import { STATE_TEXTS } from "../tunnels/tunnel-badges.tsx";
 
-export interface BindDialogProps {
+interface BindDialogProps {
   domain: CustomDomain;
   isOpen: boolean;
   onClose: () => void;

@@ -31,7 +31,7 @@ interface ChartLook {
   formatValue?: ((value: number) => string) | undefined;
 }
 
-export interface ChartProps extends ChartLook {
+interface ChartProps extends ChartLook {
   /** When the buckets start, in ms since the epoch. */
   startsMs: readonly number[];
   values: readonly number[];

@@ -11,7 +11,7 @@ import { TokenRow } from "./token-row.tsx";
 
 const SHOWN_ROWS = 50;
 
-export interface TokenListProps {
+interface TokenListProps {
   tokens: readonly Token[];
   /** How many of all tokens were revoked or have expired. */
   endedCount: number;

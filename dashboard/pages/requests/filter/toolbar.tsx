@@ -17,7 +17,7 @@ import type { BodySearch } from "./use-body-search.ts";
 /** The filter suggests values of this many requests of the list. */
 const SUGGESTED_FROM_ROWS = 1_000;
 
-export interface ToolbarProps {
+interface ToolbarProps {
   parameters: InspectorParameters;
   setParameters: SetParameters;
   view: RequestView;
