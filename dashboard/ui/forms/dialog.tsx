@@ -169,8 +169,7 @@ interface ConfirmedName {
   name?: string | undefined;
 }
 
-type ConfirmButtonProps = Omit<DialogButtonProps, "kind" | "isCancelFocused"> &
-  ConfirmedName;
+type ConfirmButtonProps = Omit<DialogButtonProps, "kind" | "isCancelFocused"> & ConfirmedName;
 
 /** A button whose action is confirmed first. */
 export function ConfirmButton({ name, children, ...rest }: ConfirmButtonProps) {
@@ -182,8 +181,7 @@ export function ConfirmButton({ name, children, ...rest }: ConfirmButtonProps) {
   );
 }
 
-type OpenConfirmDialogProps = Omit<OpenFormDialogProps, "kind" | "isCancelFocused"> &
-  ConfirmedName;
+type OpenConfirmDialogProps = Omit<OpenFormDialogProps, "kind" | "isCancelFocused"> & ConfirmedName;
 
 /** The same as a dialog that its parent opens, such as from an item of a menu. */
 export function OpenConfirmDialog({ name, children, ...rest }: OpenConfirmDialogProps) {
