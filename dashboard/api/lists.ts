@@ -35,7 +35,7 @@ export async function loadPages<Entry extends { id: string }>(
 
 /** While a list is empty, the page waits for its first entry. */
 const EMPTY_LIST_RELOAD_MS = 3_000;
-const LIST_RELOAD_MS = 30_000;
+export const LIST_RELOAD_MS = 30_000;
 
 /** For the `refetchInterval` of a query. */
 export function getListReloadMs(rows: readonly unknown[] | undefined): number {

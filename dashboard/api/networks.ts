@@ -1,6 +1,8 @@
 /** The private networks of the organization, and their devices. */
 import { queryOptions } from "@tanstack/react-query";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
+import { LIST_MAX_ROWS } from "../../protocol/limits.ts";
+import { LIST_RELOAD_MS, loadList } from "./lists.ts";
 import { load } from "./session.ts";
 
 /** Relays report every two seconds. */
@@ -22,6 +24,8 @@ export const networkQuery = (id: string) =>
 export const networkDevicesQuery = (id: string) =>
   queryOptions({
     queryKey: ["networks", id, "devices"],
-    queryFn: ({ signal }) => load<Device[]>(`/private-networks/${id}/devices`, signal),
-    refetchInterval: NETWORKS_RELOAD_MS,
+    queryFn: ({ signal }) => loadList<Device>(`/private-networks/${id}/devices`, signal),
+    // A list of several pages costs as many requests.
+    refetchInterval: ({ state }) =>
+      (state.data?.length ?? 0) < LIST_MAX_ROWS ? NETWORKS_RELOAD_MS : LIST_RELOAD_MS,
   });

@@ -27,7 +27,7 @@ export class RequestError extends Error {
   }
 }
 
-export interface SendOptions {
+interface SendOptions {
   /** Sent as JSON. */
   body?: unknown;
   bearer?: string | null;

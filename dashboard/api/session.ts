@@ -29,7 +29,7 @@ let notifySessionEnd: (why: string) => void = () => {};
 let notifySessionStart: () => void = () => {};
 let notifyOrganizationLoss: () => void = () => {};
 
-export interface SessionListener {
+interface SessionListener {
   /** After a sign-in or a switch. */
   onStart: () => void;
   /** The session continues in another organization, because the user is no longer a member of the previous one. */

@@ -20,7 +20,7 @@ export function useQueryParameters(): QueryParameters {
   return useSearch({ strict: false });
 }
 
-export interface SetQueryOptions {
+interface SetQueryOptions {
   /** The button "Back" of the browser returns to the URL before this change. */
   isNewEntry?: boolean;
 }

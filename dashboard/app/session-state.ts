@@ -5,7 +5,7 @@ import { load, resumeSession, watchSession } from "../api/session.ts";
 import { queryClient } from "./query-client.ts";
 import type { OneTimeParameters } from "./one-time-parameters.ts";
 
-export type SessionState =
+type SessionState =
   | { phase: "loading" }
   | { phase: "failed"; error: unknown }
   | { phase: "signed-out"; notice: string; challenge: string | null }

@@ -14,7 +14,7 @@ export interface Shortcut {
   isEnabled?: (key: string) => boolean;
 }
 
-export interface ShortcutGroup {
+interface ShortcutGroup {
   title: string;
   shortcuts: readonly Shortcut[];
 }

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 import { readStored, writeStored } from "../api/browser-storage.ts";
 
 const THEMES = ["system", "light", "dark"] as const;
-export type Theme = (typeof THEMES)[number];
+type Theme = (typeof THEMES)[number];
 
 const STORAGE_KEY = "underpass-theme";
 const listeners = new Set<() => void>();
@@ -15,6 +15,10 @@ function getTheme(): Theme {
 
 export function setTheme(theme: Theme): void {
   writeStored("localStorage", STORAGE_KEY, theme === "system" ? null : theme);
+  showTheme();
+}
+
+function showTheme(): void {
   applyStoredTheme();
   for (const notify of listeners) notify();
 }
@@ -25,6 +29,11 @@ export function useTheme(): Theme {
     return () => listeners.delete(notify);
   }, getTheme);
 }
+
+/** The user has chosen another one in another tab. */
+window.addEventListener("storage", ({ key }) => {
+  if (key === STORAGE_KEY) showTheme();
+});
 
 /** Style sheets read the attribute: see `color-scheme` in styles/tokens.css. */
 export function applyStoredTheme(): void {

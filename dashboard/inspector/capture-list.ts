@@ -1,7 +1,7 @@
 /** Captured requests in the order of their ids, which is that of time. */
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 
-export type PutResult = "added" | "replaced" | "unchanged";
+type PutResult = "added" | "replaced" | "unchanged";
 
 export class CaptureList {
   /** Oldest first: new requests are appended, or inserted near the end. */

@@ -19,7 +19,7 @@ const CLOSE_DELAY_MS = 1_000;
  * `loading`: nothing has been read yet. `connecting`, and `reconnecting` after a lost connection: new requests will appear
  * later.
  */
-export type CaptureStoreStatus = "loading" | "connecting" | "live" | "reconnecting";
+type CaptureStoreStatus = "loading" | "connecting" | "live" | "reconnecting";
 
 export interface CaptureWatchEvents {
   /** Requests that end from now on are received. */

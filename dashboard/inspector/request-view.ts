@@ -39,7 +39,7 @@ export interface RequestSelection {
   foundIds: ReadonlySet<string> | undefined;
 }
 
-export interface RequestViewOptions {
+interface RequestViewOptions {
   store: CaptureSource;
   /** One page of older requests. */
   list: (query: CapturesQuery) => Promise<CaptureSummary[]>;

@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
-export interface RequestsLinkProps {
+interface RequestsLinkProps {
   /** In the filter language of captured requests. */
   filter: string;
   /** Empty: of all tunnels. */

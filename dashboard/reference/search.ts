@@ -37,7 +37,8 @@ field.addEventListener("input", () => {
   scrollTo(0, 0);
 });
 addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
+  const hasModifier = event.ctrlKey || event.metaKey || event.altKey;
+  if (event.key !== "/" || hasModifier || event.target instanceof HTMLInputElement) return;
   event.preventDefault();
   field.focus();
 });

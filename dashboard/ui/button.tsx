@@ -47,7 +47,7 @@ export function Button(props: ButtonProps) {
   );
 }
 
-export interface ActionButtonProps extends Omit<ButtonProps, "onClick" | "isBusy"> {
+interface ActionButtonProps extends Omit<ButtonProps, "onClick" | "isBusy"> {
   /** An error is shown as a notification. */
   action: () => Promise<unknown>;
 }

@@ -16,7 +16,7 @@ export interface ApiRequest {
   lowestRole?: Role;
 }
 
-export interface CommandLineProps {
+interface CommandLineProps {
   /** Arguments of `underpass`. The server is added. */
   commands?: readonly string[];
   /** The same, for what only members may do. */

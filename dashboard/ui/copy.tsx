@@ -6,7 +6,7 @@ import { copyText } from "./text/clipboard.ts";
 
 const COPIED_SHOWN_MS = 2_000;
 
-export interface CopyButtonProps {
+interface CopyButtonProps {
   /** A function is called when the user copies: for a text that takes time to make. */
   text: string | (() => string);
   /** Names the text for screen readers, as in `Copy the URL`. */
@@ -42,7 +42,7 @@ export function CopyButton({
   );
 }
 
-export interface CommandProps {
+interface CommandProps {
   children: string;
   /** Names the button for screen readers. */
   label?: string;

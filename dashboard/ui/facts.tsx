@@ -5,7 +5,7 @@ export function Facts({ children }: { children: ReactNode }) {
   return <dl className="facts">{children}</dl>;
 }
 
-export interface FactProps {
+interface FactProps {
   name: string;
   /** Takes the whole width, for long values. */
   isWide?: boolean;

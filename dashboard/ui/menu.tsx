@@ -3,7 +3,7 @@ import { Menu as BaseMenu } from "@base-ui/react/menu";
 import { useRef, type ReactElement, type ReactNode } from "react";
 import { Button } from "./button.tsx";
 
-export interface MenuProps {
+interface MenuProps {
   /** The button that opens the menu. */
   trigger: ReactElement<Record<string, unknown>>;
   children: ReactNode;
@@ -33,7 +33,7 @@ function focusChosenItem(popup: HTMLElement | null): void {
   popup?.querySelector<HTMLElement>('[role="menuitemradio"][aria-checked="true"]')?.focus();
 }
 
-export interface ActionsMenuProps {
+interface ActionsMenuProps {
   /** The resource that the actions are for. */
   name: string;
   isBusy?: boolean;
@@ -55,7 +55,7 @@ export function ActionsMenu({ name, isBusy = false, children }: ActionsMenuProps
   );
 }
 
-export interface AnchoredMenuProps {
+interface AnchoredMenuProps {
   /** Where the menu appears; null while it is closed. */
   anchor: Element | null;
   /** Names the menu for screen readers. */
@@ -83,7 +83,7 @@ export function AnchoredMenu({ anchor, label, onClose, children }: AnchoredMenuP
   );
 }
 
-export interface MenuItemProps {
+interface MenuItemProps {
   children: ReactNode;
   onClick: () => void;
   isDisabled?: boolean;
@@ -97,7 +97,7 @@ export function MenuItem({ children, onClick, isDisabled = false }: MenuItemProp
   );
 }
 
-export interface MenuLinkProps {
+interface MenuLinkProps {
   /** A link of the router, without text. */
   link: ReactElement<Record<string, unknown>>;
   children: ReactNode;
@@ -112,7 +112,7 @@ export function MenuLink({ link, children }: MenuLinkProps) {
   );
 }
 
-export interface MenuChoicesProps<Value extends string> {
+interface MenuChoicesProps<Value extends string> {
   label: string;
   value: Value;
   /** Typing the beginning of a name moves to its choice. */

@@ -23,6 +23,11 @@ export function formatCount(value: number): string {
   return count.format(value);
 }
 
+/** `1 token`, `2 tokens`. @param noun in the singular; its plural ends with an s. */
+export function formatQuantity(value: number, noun: string): string {
+  return `${formatCount(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
 /** @param ratio 0 to 1. @returns `12.5%`. A few of very many are more than none: `<0.1%`. */
 export function formatPercent(ratio: number): string {
   const isTooSmall = ratio > 0 && ratio < PERCENT_MIN_RATIO;

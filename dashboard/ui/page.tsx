@@ -3,7 +3,7 @@ import { useEffect, useRef, type ReactNode } from "react";
 import { useDocumentTitle } from "./document-title.ts";
 import { ErrorBoundary } from "./feedback/error-boundary.tsx";
 
-export interface PageFrameProps {
+interface PageFrameProps {
   title: string;
   /** The title of the browser's tab, when it says more than the title of the page. */
   documentTitle?: string | undefined;

@@ -4,7 +4,7 @@ import { lazy, useEffect, useState, type ComponentType } from "react";
 /** After the page has appeared. */
 const PRELOAD_DELAY_MS = 500;
 
-export interface Preloadable<Props extends object> {
+interface Preloadable<Props extends object> {
   /** Loads its code if it is not there yet. It must be in a `Suspense`. */
   Component: ComponentType<Props>;
   /** Loads the code shortly after the component that calls this has appeared. */

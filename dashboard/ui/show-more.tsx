@@ -2,7 +2,7 @@
 import { Button } from "./button.tsx";
 import { formatCount } from "./numbers.ts";
 
-export interface ShowMoreProps {
+interface ShowMoreProps {
   /** How many entries are not shown. Without any, there is no button. */
   hiddenCount: number;
   /** How many more the button shows. */

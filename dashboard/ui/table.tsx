@@ -26,7 +26,7 @@ export interface TableProps<Entry> {
   getKey: (entry: Entry) => Key;
 }
 
-export interface TablePageProps<Entry> extends Omit<TableProps<Entry>, "entries"> {
+interface TablePageProps<Entry> extends Omit<TableProps<Entry>, "entries"> {
   query: UseQueryResult<Entry[]>;
   /** Shown while there are no entries. */
   empty: ReactNode;

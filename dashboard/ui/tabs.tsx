@@ -8,7 +8,7 @@ export interface Tab {
   content: ReactNode;
 }
 
-export interface TabsProps {
+interface TabsProps {
   /** Names the tabs for screen readers. */
   label: string;
   tabs: readonly Tab[];

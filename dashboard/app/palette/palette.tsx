@@ -8,7 +8,7 @@ import { usePaletteGroups, type PaletteEntry, type PaletteGroup } from "./entrie
 import { searchPalette } from "./search.ts";
 import "./palette.css";
 
-export interface PaletteProps {
+interface PaletteProps {
   isOpen: boolean;
   onClose: () => void;
 }

@@ -19,7 +19,7 @@ const { Component: DockedInspector, usePreload } = createPreloadable(async () =>
   return component;
 });
 
-export interface InspectorDockState {
+interface InspectorDockState {
   /** False on the page of requests, which is an inspector itself. */
   isAvailable: boolean;
   isOpen: boolean;

@@ -1,11 +1,12 @@
 /** The fields that filter the audit log. `/` moves the focus to the text. */
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef, useState, type ComponentProps } from "react";
+import { useRef, type ComponentProps } from "react";
 import { membersQuery } from "../../api/organization/organizations.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { useShortcuts } from "../../app/shortcuts.ts";
 import { Button } from "../../ui/button.tsx";
+import { useTypedText } from "../../ui/forms/typed-text.ts";
 import { FILTER_NAMES, pickFilter, RANGES } from "./event-filter.ts";
 import { AUDIT_ACTION_NAMES } from "../../../protocol/audit/audit-actions.ts";
 import { formatAction } from "./sentences.ts";
@@ -89,17 +90,8 @@ interface FilterFieldProps extends ComponentProps<"input"> {
 function FilterField({ name, label, ...rest }: FilterFieldProps) {
   const value = pickFilter(useQueryParameters())[name] ?? "";
   const setParameters = useSetQueryParameters();
-  const [typed, setTyped] = useState<string | null>(null);
-  const save = useRef(setParameters);
-  useEffect(() => {
-    save.current = setParameters;
-  });
-  useEffect(() => setTyped(null), [value]);
-  useEffect(() => {
-    if (typed === null || typed === value) return;
-    const timer = setTimeout(() => save.current({ [name]: typed }), TYPING_PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [name, typed, value]);
+  const save = (text: string) => setParameters({ [name]: text });
+  const [typed, setTyped] = useTypedText(value, save, TYPING_PAUSE_MS);
   return (
     <input
       {...rest}
@@ -107,7 +99,7 @@ function FilterField({ name, label, ...rest }: FilterFieldProps) {
       title={label}
       autoComplete="off"
       spellCheck={false}
-      value={typed ?? value}
+      value={typed}
       onChange={(event) => setTyped(event.currentTarget.value)}
     />
   );

@@ -22,7 +22,7 @@ export function pickFilter(search: QueryParameters): EventFilter {
 }
 
 /** Which page of the list is requested. */
-export interface PageQuery {
+interface PageQuery {
   limit: number;
   /** The id of the last event of the page before. */
   after?: string | undefined;

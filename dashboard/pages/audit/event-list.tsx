@@ -19,7 +19,7 @@ const PAGE_EVENTS = 50;
 const RELOAD_MS = 10_000;
 const NO_FILTER: EventFilter = {};
 
-export interface EventListProps {
+interface EventListProps {
   path: EventsRoute;
   filter?: EventFilter;
 }

@@ -4,7 +4,7 @@ import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.t
 import { Button } from "../../ui/button.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
-import { formatCount } from "../../ui/numbers.ts";
+import { formatCount, formatQuantity } from "../../ui/numbers.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 import { downloadFile } from "../../ui/text/download.ts";
 import { loadEvents, type EventFilter } from "./event-filter.ts";
@@ -30,7 +30,7 @@ export function ExportMenu({ filter }: { filter: EventFilter }) {
       downloadFile(name, formatEvents(events, format, names));
       notify(
         events.length < EXPORT_MAX_EVENTS
-          ? `${formatCount(events.length)} events were exported.`
+          ? `${formatQuantity(events.length, "event")} ${events.length === 1 ? "was" : "were"} exported.`
           : `The newest ${formatCount(events.length)} events were exported. Choose a time range for older ones.`,
       );
     } catch (error) {
@@ -39,28 +39,30 @@ export function ExportMenu({ filter }: { filter: EventFilter }) {
     setLoaded(null);
   }
 
-  if (loaded !== null) {
-    return (
-      <>
-        <p className="hint export-progress" aria-live="polite">
-          {formatCount(loaded)} events…
-        </p>
-        <Button onClick={() => abort.current?.abort()}>Cancel</Button>
-      </>
-    );
-  }
+  const isBusy = loaded !== null;
   return (
-    <Menu
-      trigger={
-        <Button>
-          Export
-          <Icon name="down" />
-        </Button>
-      }
-    >
-      <MenuItem onClick={() => void exportEvents("csv")}>As CSV, for spreadsheets</MenuItem>
-      <MenuItem onClick={() => void exportEvents("json")}>As JSON, for programs</MenuItem>
-    </Menu>
+    <>
+      <p className="hint export-progress" aria-live="polite">
+        {isBusy && `${formatQuantity(loaded, "event")}…`}
+      </p>
+      {isBusy && <Button onClick={() => abort.current?.abort()}>Cancel</Button>}
+      {/* It stays while events are loaded, because a closed menu returns the focus to its button. */}
+      <Menu
+        trigger={
+          <Button>
+            Export
+            <Icon name="down" />
+          </Button>
+        }
+      >
+        <MenuItem isDisabled={isBusy} onClick={() => void exportEvents("csv")}>
+          As CSV, for spreadsheets
+        </MenuItem>
+        <MenuItem isDisabled={isBusy} onClick={() => void exportEvents("json")}>
+          As JSON, for programs
+        </MenuItem>
+      </Menu>
+    </>
   );
 }
 

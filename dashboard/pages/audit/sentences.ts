@@ -7,7 +7,7 @@ import { formatFormerMember } from "../../api/organization/organizations.ts";
 export type ResourceNames = ReadonlyMap<string, string>;
 
 /** Our own text, or a value that a user or an agent has chosen. */
-export type SentencePart = string | { value: string };
+type SentencePart = string | { value: string };
 
 const FACTORS: Record<string, string> = {
   password: "their password",

@@ -25,9 +25,9 @@ import { ExactTime } from "../../ui/time.tsx";
 import { PlanComparison } from "./plan-comparison.tsx";
 import { PLAN_NAMES } from "./plan-names.ts";
 
-/** How often, and how many times, the page checks whether a payment has been confirmed. */
+/** The payment provider reports a payment, or a change on its own pages, a moment after the user has returned to this page. */
+const BILLING_RELOAD_MS = 5_000;
 const PAYMENT_CHECK_INTERVAL_MS = 2_000;
-const PAYMENT_CHECKS_MAX = 60;
 
 export function Page() {
   const { active_org: organization } = useMe();
@@ -51,8 +51,7 @@ function OwnersBilling() {
   const isPaying = usePaymentInProgress();
   const billing = useQuery({
     ...billingQuery,
-    refetchInterval: ({ state }) =>
-      isPaying && state.dataUpdateCount <= PAYMENT_CHECKS_MAX ? PAYMENT_CHECK_INTERVAL_MS : false,
+    refetchInterval: isPaying ? PAYMENT_CHECK_INTERVAL_MS : BILLING_RELOAD_MS,
   });
   return (
     <>

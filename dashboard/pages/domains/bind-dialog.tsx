@@ -4,13 +4,14 @@ import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts"
 import { call } from "../../api/session.ts";
 import { getTunnelState, tunnelsQuery } from "../../api/tunnels.ts";
 import { formatAgentCommand } from "../../ui/text/agent-command.ts";
+import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/copy.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { OpenDialog, OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { SelectField } from "../../ui/forms/fields.tsx";
 import { STATE_TEXTS } from "../tunnels/tunnel-badges.tsx";
 
-export interface BindDialogProps {
+interface BindDialogProps {
   domain: CustomDomain;
   isOpen: boolean;
   onClose: () => void;
@@ -30,6 +31,9 @@ export function BindDialog({ domain, isOpen, onClose, onBind }: BindDialogProps)
       <OpenDialog {...dialog}>
         <p>There is no HTTP tunnel yet. This command opens one for the domain:</p>
         <Command>{command}</Command>
+        <div className="actions dialog-end">
+          <Button onClick={onClose}>Close</Button>
+        </div>
       </OpenDialog>
     );
   }

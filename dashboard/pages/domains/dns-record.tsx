@@ -1,7 +1,7 @@
 /** A record to publish in the DNS, each of its parts with a button to copy it. */
 import { CopyButton } from "../../ui/copy.tsx";
 
-export interface DnsRecordProps {
+interface DnsRecordProps {
   type: "TXT" | "CNAME";
   name: string;
   value: string;

@@ -15,7 +15,7 @@ import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Skeleton } from "../../ui/feedback/skeleton.tsx";
 import { DialogButton } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
-import { formatCount } from "../../ui/numbers.ts";
+import { formatCount, formatQuantity } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { Rows, Section } from "../../ui/section.tsx";
 import { NameRow } from "./name-row.tsx";
@@ -104,8 +104,8 @@ function Names({ names }: { names: readonly ReservedSubdomain[] }) {
     <Section
       title={
         max === null
-          ? formatNames(names.length)
-          : `${formatCount(names.length)} of ${formatNames(max)}`
+          ? formatQuantity(names.length, "name")
+          : `${formatCount(names.length)} of ${formatQuantity(max, "name")}`
       }
     >
       <Rows>
@@ -115,8 +115,4 @@ function Names({ names }: { names: readonly ReservedSubdomain[] }) {
       </Rows>
     </Section>
   );
-}
-
-function formatNames(count: number): string {
-  return count === 1 ? "1 name" : `${formatCount(count)} names`;
 }

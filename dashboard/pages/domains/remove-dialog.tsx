@@ -6,7 +6,7 @@ import { call } from "../../api/session.ts";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { OpenConfirmDialog } from "../../ui/forms/dialog.tsx";
 
-export interface RemoveDialogProps {
+interface RemoveDialogProps {
   domain: CustomDomain;
   isOpen: boolean;
   onClose: () => void;

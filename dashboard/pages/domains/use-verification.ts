@@ -78,7 +78,8 @@ async function verify(
 ): Promise<LookUpFailure | null> {
   try {
     const verified = await call<CustomDomain>("POST", `/domains/${id}/verify`, undefined, signal);
-    // Before the list is loaded again, so that the page does not show the old state for a moment.
+    // A list that is on its way would bring the old state back.
+    await queries.cancelQueries(domainsQuery);
     queries.setQueryData(domainsQuery.queryKey, (list) =>
       list?.map((domain) => (domain.id === id ? verified : domain)),
     );

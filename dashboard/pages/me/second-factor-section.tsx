@@ -1,8 +1,5 @@
 /** Two-factor authentication: a code of an authenticator app turns it on, the password or a recovery code turns it off. */
-import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
-import type { MfaEnabled, TotpEnrollment } from "../../../protocol/schemas/accounts/mfa.ts";
-import { sessionsQuery } from "../../api/session-list.ts";
+import { useEffect, useRef } from "react";
 import { call, callWithoutRenewal } from "../../api/session.ts";
 import { loadMe, useMe } from "../../app/session-state.ts";
 import { ActionButton, Button } from "../../ui/button.tsx";
@@ -13,115 +10,69 @@ import { notify } from "../../ui/feedback/notifications.tsx";
 import { Section } from "../../ui/section.tsx";
 import { downloadFile } from "../../ui/text/download.ts";
 import { ExactTime } from "../../ui/time.tsx";
-import { personalEventsFilter } from "../audit/event-filter.ts";
 import { AuthenticatorStep } from "./authenticator-step.tsx";
-import { ReauthenticationStep, requiresReauthentication } from "./reauthentication-step.tsx";
-
-type State =
-  | { phase: "idle" }
-  | { phase: "reauthenticating"; onReauthenticated: () => void | Promise<void> }
-  | { phase: "enrolling"; enrollment: TotpEnrollment }
-  | { phase: "enabled"; recoveryCodes: string[] }
-  | { phase: "turning-off"; proof: "password" | "recovery_code" };
+import { ReauthenticationStep } from "./reauthentication-step.tsx";
+import { useSecondFactor, type RemovalProof, type SecondFactor } from "./use-second-factor.ts";
 
 export function SecondFactorSection() {
-  const me = useMe();
-  const queries = useQueryClient();
-  const [state, setState] = useState<State>({ phase: "idle" });
+  const { state, actions } = useSecondFactor();
   const content = useRef<HTMLDivElement>(null);
-  const cancel = () => setState({ phase: "idle" });
-  const reloadEvents = () => queries.invalidateQueries(personalEventsFilter);
-
   useEffect(() => {
     if (state.phase !== "idle") content.current?.querySelector<HTMLElement>("form input")?.focus();
   }, [state]);
-
-  /**
-   * Acts. If that requires a fresh session, asks for the password first.
-   * @param next runs once the session is fresh; by default the same action again.
-   */
-  async function withFreshSession(
-    act: () => Promise<void>,
-    next: () => void | Promise<void> = act,
-  ): Promise<void> {
-    try {
-      await act();
-    } catch (error) {
-      if (!requiresReauthentication(error)) throw error;
-      setState({ phase: "reauthenticating", onReauthenticated: next });
-    }
-  }
-
-  async function enroll(): Promise<void> {
-    const enrollment = await call<TotpEnrollment>("POST", "/auth/mfa/enroll");
-    setState({ phase: "enrolling", enrollment });
-  }
-
-  /** The code may expire while the user enters the password, so the form then asks for another code of the same secret. */
-  async function confirm(enrollment: TotpEnrollment, code: string): Promise<void> {
-    const proof = { code, secret_base32: enrollment.secret_base32 };
-    await withFreshSession(
-      async () => {
-        const enabled = await call<MfaEnabled>("POST", "/auth/mfa/enroll/verify", proof);
-        setState({ phase: "enabled", recoveryCodes: enabled.recovery_codes });
-        await Promise.all([queries.invalidateQueries(sessionsQuery), reloadEvents()]);
-      },
-      () => setState({ phase: "enrolling", enrollment }),
-    );
-  }
-
-  async function finish(message?: string): Promise<void> {
-    await Promise.all([loadMe(), reloadEvents()]);
-    setState({ phase: "idle" });
-    if (message !== undefined) notify(message);
-  }
-
-  function renderState() {
-    switch (state.phase) {
-      case "idle":
-        return me.mfa_enabled ? (
-          <SecondFactorOn
-            removableAt={me.mfa_removable_at}
-            onTurnOff={() => setState({ phase: "turning-off", proof: "password" })}
-          />
-        ) : (
-          <>
-            <p>Off: anyone who knows your password can sign in.</p>
-            <div className="actions">
-              <ActionButton action={() => withFreshSession(enroll)}>Set up</ActionButton>
-            </div>
-          </>
-        );
-      case "reauthenticating":
-        return (
-          <ReauthenticationStep onReauthenticated={state.onReauthenticated} onCancel={cancel} />
-        );
-      case "enrolling":
-        return (
-          <AuthenticatorStep
-            enrollment={state.enrollment}
-            onCode={(code) => confirm(state.enrollment, code)}
-            onCancel={cancel}
-          />
-        );
-      case "enabled":
-        return <RecoveryCodes codes={state.recoveryCodes} onStored={() => finish()} />;
-      case "turning-off":
-        return (
-          <TurnOffForm
-            proof={state.proof}
-            onChangeProof={(proof) => setState({ phase: "turning-off", proof })}
-            onDone={() => finish("Two-factor authentication is off.")}
-            onCancel={cancel}
-          />
-        );
-    }
-  }
   return (
     <Section title="Two-factor authentication">
-      <div ref={content}>{renderState()}</div>
+      <div ref={content}>
+        <Phase state={state} actions={actions} />
+      </div>
     </Section>
   );
+}
+
+function Phase({ state, actions }: SecondFactor) {
+  const me = useMe();
+  switch (state.phase) {
+    case "idle":
+      return me.mfa_enabled ? (
+        <SecondFactorOn
+          removableAt={me.mfa_removable_at}
+          onTurnOff={() => actions.turnOffWith("password")}
+        />
+      ) : (
+        <>
+          <p>Off: anyone who knows your password can sign in.</p>
+          <div className="actions">
+            <ActionButton action={actions.enroll}>Set up</ActionButton>
+          </div>
+        </>
+      );
+    case "reauthenticating":
+      return (
+        <ReauthenticationStep
+          onReauthenticated={state.onReauthenticated}
+          onCancel={actions.cancel}
+        />
+      );
+    case "enrolling":
+      return (
+        <AuthenticatorStep
+          enrollment={state.enrollment}
+          onCode={(code) => actions.confirm(state.enrollment, code)}
+          onCancel={actions.cancel}
+        />
+      );
+    case "enabled":
+      return <RecoveryCodes codes={state.recoveryCodes} onStored={() => actions.finish()} />;
+    case "turning-off":
+      return (
+        <TurnOffForm
+          proof={state.proof}
+          onChangeProof={actions.turnOffWith}
+          onDone={() => actions.finish("Two-factor authentication is off.")}
+          onCancel={actions.cancel}
+        />
+      );
+  }
 }
 
 interface SecondFactorOnProps {
@@ -185,8 +136,8 @@ function RecoveryCodes({ codes, onStored }: RecoveryCodesProps) {
 }
 
 interface TurnOffFormProps {
-  proof: "password" | "recovery_code";
-  onChangeProof: (proof: TurnOffFormProps["proof"]) => void;
+  proof: RemovalProof;
+  onChangeProof: (proof: RemovalProof) => void;
   onDone: () => Promise<void>;
   onCancel: () => void;
 }

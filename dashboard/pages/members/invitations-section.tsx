@@ -18,22 +18,22 @@ const invitationsQuery = (organizationId: string) =>
     queryFn: ({ signal }) => load<Invitation[]>(`/orgs/${organizationId}/invitations`, signal),
   });
 
-export function InvitationsSection() {
+/** The button that opens the dialog to invite a person; nothing for a user who may not invite. */
+export function InviteButton() {
   const { active_org: organization } = useMe();
   const queries = useQueryClient();
   const roles = getGrantableRoles(organization.role);
-  const path = `/orgs/${organization.id}/invitations`;
-  const invitations = useQuery(invitationsQuery(organization.id));
-  const reload = () => queries.invalidateQueries(invitationsQuery(organization.id));
-  const invite = (
+  if (roles.length === 0) return null;
+  return (
     <DialogButton
       button={{ children: "Invite a person", kind: "primary" }}
       link="invite"
       title={`Invite a person to ${organization.name}`}
       submit="Send the invitation"
       onSubmit={async (value) => {
-        await call("POST", path, { email: value("email"), role: value("role") });
-        await reload();
+        const body = { email: value("email"), role: value("role") };
+        await call("POST", `/orgs/${organization.id}/invitations`, body);
+        await queries.invalidateQueries(invitationsQuery(organization.id));
         notify(`An invitation was sent to ${value("email")}.`);
       }}
     >
@@ -42,8 +42,20 @@ export function InvitationsSection() {
       <MailNotice content="link" />
     </DialogButton>
   );
+}
+
+export function InvitationsSection() {
+  const { active_org: organization } = useMe();
+  const queries = useQueryClient();
+  const invitations = useQuery(invitationsQuery(organization.id));
+  const canRevoke = getGrantableRoles(organization.role).length > 0;
+
+  async function revoke({ id }: Invitation): Promise<void> {
+    await call("DELETE", `/orgs/${organization.id}/invitations/${id}`);
+    await queries.invalidateQueries(invitationsQuery(organization.id));
+  }
   return (
-    <Section title="Invitations" actions={roles.length > 0 ? invite : undefined}>
+    <Section title="Invitations">
       <QueryContent query={invitations} lines={1}>
         {(list) =>
           list.length === 0 ? (
@@ -54,11 +66,8 @@ export function InvitationsSection() {
                 <InvitationRow
                   key={invitation.id}
                   invitation={invitation}
-                  canRevoke={roles.length > 0}
-                  onRevoke={async () => {
-                    await call("DELETE", `${path}/${invitation.id}`);
-                    await reload();
-                  }}
+                  canRevoke={canRevoke}
+                  onRevoke={() => revoke(invitation)}
                 />
               ))}
             </Rows>

@@ -2,7 +2,7 @@
 import { useMe } from "../../app/session-state.ts";
 import { CommandLine } from "../../ui/command-line.tsx";
 import { PageFrame } from "../../ui/page.tsx";
-import { InvitationsSection } from "./invitations-section.tsx";
+import { InvitationsSection, InviteButton } from "./invitations-section.tsx";
 import { MembersSection } from "./members-section.tsx";
 import { OrganizationSection } from "./organization-section.tsx";
 
@@ -10,7 +10,7 @@ export function Page() {
   const { active_org: organization } = useMe();
   const path = `/orgs/${organization.id}`;
   return (
-    <PageFrame title="Members" about={organization.name}>
+    <PageFrame title="Members" about={organization.name} actions={<InviteButton />}>
       <MembersSection />
       <InvitationsSection />
       <OrganizationSection />

@@ -3,7 +3,7 @@ import type { Key, ReactNode } from "react";
 import { formatCount } from "../../ui/numbers.ts";
 import type { Tone } from "../../ui/figures/tone.ts";
 
-export interface BarListEntry {
+interface BarListEntry {
   key: Key;
   label: ReactNode;
   count: number;

@@ -7,7 +7,13 @@ import type { Breakdown, StatusClass } from "../../../protocol/schemas/metrics.t
 import { breakdownQuery, type TrafficSelection } from "../../api/metrics.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
-import { formatBytes, formatCount, formatMs, formatPercent } from "../../ui/numbers.ts";
+import {
+  formatBytes,
+  formatCount,
+  formatMs,
+  formatPercent,
+  formatQuantity,
+} from "../../ui/numbers.ts";
 import { formatFilterTerm } from "../../inspector/filter-text.ts";
 import { RequestsLink } from "../../inspector/requests-link.tsx";
 import { Section } from "../../ui/section.tsx";
@@ -48,8 +54,8 @@ function CoverageNote({ breakdown }: { breakdown: Breakdown }) {
   return (
     <p className="hint basis">
       Responses, errors, latency and paths are those of {isComplete ? "the" : "the newest"}{" "}
-      {formatCount(count)} captured requests of this period. TCP tunnels, and tunnels that do not
-      capture requests, are not included.
+      {formatQuantity(count, "captured request")} of this period. TCP tunnels, and tunnels that do
+      not capture requests, are not included.
     </p>
   );
 }

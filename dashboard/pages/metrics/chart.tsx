@@ -7,6 +7,8 @@ import { LOCALE } from "../../ui/text/locale.ts";
 const HEIGHT_PX = 240;
 /** The part of its bucket's width that a bar takes. */
 const BAR_WIDTH_RATIO = 0.75;
+/** Between the values of an axis and the chart. */
+const AXIS_GAP_PX = 6;
 /** The axis of a chart with few requests ends here, so that one request is not as high as a thousand. */
 const AXIS_MIN = 4;
 /** Steps between the values of an axis: 1, 2 and 5 times the powers of ten. */
@@ -29,7 +31,7 @@ interface ChartLook {
   formatValue?: ((value: number) => string) | undefined;
 }
 
-export interface ChartProps extends ChartLook {
+interface ChartProps extends ChartLook {
   /** When the buckets start, in ms since the epoch. */
   startsMs: readonly number[];
   values: readonly number[];
@@ -92,7 +94,8 @@ function createOptions(
 ): UPlot.Options {
   // The style sheet sets these for the chart, because a canvas can't read the variables of the theme.
   const { color, stroke, fill, fontFamily } = getComputedStyle(element);
-  const axis = { stroke: color, font: `12px ${fontFamily}`, ticks: { show: false } };
+  const font = `12px ${fontFamily}`;
+  const axis = { stroke: color, font, gap: AXIS_GAP_PX, ticks: { show: false } };
   return {
     width: element.clientWidth,
     height: HEIGHT_PX,
@@ -128,7 +131,7 @@ function createOptions(
       },
       {
         ...axis,
-        size: 64,
+        size: ({ ctx }, values) => measureTexts(ctx, font, values ?? []) + AXIS_GAP_PX,
         incrs: STEPS.flat(),
         grid: { stroke, width: 1 },
         values: (_, splits) =>
@@ -137,6 +140,15 @@ function createOptions(
     ],
     hooks: { setCursor: [({ cursor }) => onSelect(cursor.idx ?? null)] },
   };
+}
+
+/** @returns the width of the longest text, in CSS pixels. */
+function measureTexts(context: CanvasRenderingContext2D, font: string, texts: readonly string[]) {
+  context.save();
+  context.font = font;
+  const widths = texts.map((text) => context.measureText(text).width);
+  context.restore();
+  return Math.ceil(Math.max(0, ...widths));
 }
 
 /** The first and the last bar are shown in full. */

@@ -11,7 +11,7 @@ const Chart = lazy(async () => {
   return { default: component };
 });
 
-export interface TrafficChartProps {
+interface TrafficChartProps {
   title: string;
   points: readonly SeriesPoint[];
   window: MetricWindow;

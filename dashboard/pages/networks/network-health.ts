@@ -17,7 +17,7 @@ export type NetworkProblem =
   | "websocket"
   | "loss";
 
-export interface Health {
+interface Health {
   tone: Tone;
   label: string;
 }

@@ -58,12 +58,14 @@ function FailureRow({ request, tunnel }: RowProps) {
   const { id, method, path, status, error, latency_ms: latency, timestamp } = request;
   return (
     <Row actions={<RelativeTime timestamp={timestamp} />}>
-      <Badge tone="bad">{status}</Badge>
-      <Link to="/requests/$id" params={{ id }} className="request">
-        <bdi>
-          {method} {formatListedPath(path)}
-        </bdi>
-      </Link>
+      <div className="failed-request">
+        <Badge tone="bad">{status}</Badge>
+        <Link to="/requests/$id" params={{ id }} className="request" title={path}>
+          <bdi>
+            {method} {formatListedPath(path)}
+          </bdi>
+        </Link>
+      </div>
       <Detail>
         {[
           tunnel?.name,

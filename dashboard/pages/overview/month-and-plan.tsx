@@ -1,5 +1,5 @@
 /** The usage of the organization this month, and its share of the plan's limits. */
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { DAY_MS } from "../../../shared/time.ts";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
@@ -55,20 +55,13 @@ function PlanSection() {
   const isOwner = useHasRole("owner");
   const { entitlements, active_org: organization } = useMe();
   const { plan, max_reserved_subdomains: maxNames, inspector_retention_days: days } = entitlements;
-  const names = useQuery(namesCountQuery);
-  const domains = useQuery(domainsCountQuery);
-  const members = useQuery(membersCountQuery(organization.id));
   const title = <Badge>{plan}</Badge>;
   const action = isOwner ? <Link to="/billing">{title}</Link> : title;
   return (
     <Section title="Plan" actions={action}>
-      <QueryContent query={names} lines={3}>
-        {(count) => (
-          <Meter label="Reserved names" value={count} max={maxNames} format={formatCount} />
-        )}
-      </QueryContent>
-      <Meter label="Custom domains" value={domains.data ?? 0} max={null} format={formatCount} />
-      <Meter label="Members" value={members.data ?? 1} max={null} format={formatCount} />
+      <CountMeter label="Reserved names" query={useQuery(namesCountQuery)} max={maxNames} />
+      <CountMeter label="Custom domains" query={useQuery(domainsCountQuery)} max={null} />
+      <CountMeter label="Members" query={useQuery(membersCountQuery(organization.id))} max={null} />
       <Meter
         label="Requests are stored for"
         value={days * DAY_MS}
@@ -76,5 +69,19 @@ function PlanSection() {
         format={formatDaysOrHours}
       />
     </Section>
+  );
+}
+
+interface CountMeterProps {
+  label: string;
+  query: UseQueryResult<number>;
+  max: number | null;
+}
+
+function CountMeter({ label, query, max }: CountMeterProps) {
+  return (
+    <QueryContent query={query} lines={1}>
+      {(count) => <Meter label={label} value={count} max={max} format={formatCount} />}
+    </QueryContent>
   );
 }

@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 import type { SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { breakdownQuery, metricsQuery, seriesQuery } from "../../api/metrics.ts";
-import { formatBytes, formatCount, formatPercent } from "../../ui/numbers.ts";
+import { formatBytes, formatCount, formatPercent, formatQuantity } from "../../ui/numbers.ts";
 import { RequestsLink } from "../../inspector/requests-link.tsx";
 import { Sparkline } from "../../ui/figures/sparkline.tsx";
 
@@ -34,7 +34,7 @@ export function TrafficFigures({ tunnels }: { tunnels: readonly Tunnel[] }) {
         detail={
           requests && (
             <Sparkline
-              label={`${formatCount(total ?? 0)} requests in the last 24 hours`}
+              label={`${formatQuantity(total ?? 0, "request")} in the last 24 hours`}
               values={sumByHour(requests)}
             />
           )

@@ -13,7 +13,7 @@ import { notify } from "../../ui/feedback/notifications.tsx";
 import { OpenConfirmDialog, OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { ActionsMenu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
-import { formatCount } from "../../ui/numbers.ts";
+import { formatQuantity } from "../../ui/numbers.ts";
 import { Detail, Row } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
 import { MintTokenDialog } from "../tokens/minting/mint-token-dialog.tsx";
@@ -30,11 +30,11 @@ export function ProjectRow({ project }: { project: Project }) {
       <code>{slug}</code>
       <Detail>
         <Link to="/tunnels" search={{ project: slug }}>
-          {formatQuantity(counts.tunnels, "tunnel")}
+          {formatKnown(counts.tunnels, "tunnel")}
         </Link>
         {" · "}
         <Link to="/tokens" search={{ project: slug }}>
-          {formatQuantity(counts.tokens, "token")}
+          {formatKnown(counts.tokens, "token")}
         </Link>
         {" · "}
         {isDefault ? "names without a suffix" : `names end with -${slug}`}
@@ -61,9 +61,8 @@ function useCounts(slug: string): Counts {
   };
 }
 
-function formatQuantity(count: number | undefined, noun: string): string {
-  if (count === undefined) return `${noun}s`;
-  return count === 1 ? `1 ${noun}` : `${formatCount(count)} ${noun}s`;
+function formatKnown(count: number | undefined, noun: string): string {
+  return count === undefined ? `${noun}s` : formatQuantity(count, noun);
 }
 
 interface ActionsProps {
@@ -128,8 +127,8 @@ function ProjectActions({ project, counts }: ActionsProps) {
         }}
       >
         <p>
-          This ends {formatQuantity(counts.tunnels, "tunnel")}, whose settings and captured requests
-          are deleted, and revokes {formatQuantity(counts.tokens, "token")}.
+          This ends {formatKnown(counts.tunnels, "tunnel")}, whose settings and captured requests
+          are deleted, and revokes {formatKnown(counts.tokens, "token")}.
         </p>
       </OpenConfirmDialog>
     </>

@@ -14,6 +14,7 @@ import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Skeleton } from "../../ui/feedback/skeleton.tsx";
 import { DialogButton } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
+import { formatQuantity } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { Rows, Section } from "../../ui/section.tsx";
 import { NewTokenProvider } from "../tokens/minting/new-token-dialog.tsx";
@@ -45,7 +46,7 @@ function Projects({ projects }: { projects: readonly Project[] }) {
   const slug = projects.find(({ isDefault }) => !isDefault)?.slug ?? "staging";
   return (
     <>
-      <Section title={projects.length === 1 ? "1 project" : `${projects.length} projects`}>
+      <Section title={formatQuantity(projects.length, "project")}>
         <Rows>
           {projects.map((project) => (
             <ProjectRow key={project.id} project={project} />

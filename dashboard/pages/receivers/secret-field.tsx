@@ -8,7 +8,7 @@ import type { Vendor } from "./vendors.tsx";
 
 const SECRET_BYTES = 32;
 
-export interface SecretFieldProps {
+interface SecretFieldProps {
   label: string;
   vendor: Vendor;
 }

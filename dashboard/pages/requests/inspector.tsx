@@ -36,7 +36,7 @@ const { Component: Detail, usePreload } = createPreloadable(async () => {
   return RequestDetail;
 });
 
-export interface InspectorProps {
+interface InspectorProps {
   parameters: InspectorParameters;
   setParameters: SetParameters;
   /** The keys belong to the page behind, except while the focus is in the inspector. */
@@ -44,31 +44,20 @@ export interface InspectorProps {
 }
 
 export function Inspector({ parameters, setParameters, isDocked = false }: InspectorProps) {
-  const { filter = "", tunnel_id: tunnelId, selected } = parameters;
+  const { filter = "", tunnel_id: tunnelId } = parameters;
   const bodySearch = useBodySearch();
   const { store, view, bookmarks, filterError } = useRequestView(parameters, bodySearch.foundIds);
   const { data: tunnels } = useQuery(tunnelsQuery);
-  const navigate = useNavigate();
-  const isWide = useIsWide();
+  const details = useDetails({ parameters, setParameters, isDocked });
   const root = useRef<HTMLDivElement>(null);
-  const [activeId, setActiveId] = useState(selected);
+  const [activeId, setActiveId] = useState(parameters.selected);
   const marks = useMarks();
   const [menu, setMenu] = useState<{ id: string; anchor: Element }>();
   const [percent, setPercent] = useStoredPercent(LIST_WIDTH_KEY, LIST_WIDTH_PERCENT);
-  const queryClient = useQueryClient();
-
-  usePreload();
-  // A link that was shared from a wide screen.
-  useEffect(() => {
-    if (isWide || isDocked || selected === undefined) return;
-    void navigate({ to: "/requests/$id", params: { id: selected }, replace: true });
-  }, [isWide, isDocked, selected, navigate]);
 
   function open(id: string): void {
     setActiveId(id);
-    void queryClient.prefetchQuery(capturedRequestQuery(id));
-    if (isWide) setParameters({ selected: id });
-    else void navigate({ to: "/requests/$id", params: { id } });
+    details.open(id);
   }
 
   function close(): void {
@@ -80,7 +69,6 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
     root.current?.querySelector<HTMLElement>("[role=grid]")?.focus();
   }
 
-  const isDetailShown = selected !== undefined && isWide;
   const getCapture = (id: string | undefined) =>
     id === undefined ? undefined : (store.newest.get(id) ?? view.getRow(view.findIndex(id)));
   useInspectorKeys({
@@ -88,7 +76,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
     isDocked,
     view,
     activeId,
-    isDetailOpen: isDetailShown,
+    isDetailOpen: details.shownId !== undefined,
     onActivate: setActiveId,
     onOpen: open,
     onClose: close,
@@ -119,7 +107,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
       />
       <MarkedBar marks={marks} />
       <div className="panels">
-        <div className="list-panel" style={{ width: isDetailShown ? `${percent}%` : "100%" }}>
+        <div className="list-panel" style={{ width: details.shownId ? `${percent}%` : "100%" }}>
           {view.newCount > 0 && view.state !== "following" && (
             <Button kind="primary" className="new-requests" onClick={() => view.follow()}>
               {formatCount(view.newCount)} new
@@ -130,7 +118,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
             bookmarks={bookmarks}
             tunnelNames={tunnelNames}
             activeId={activeId}
-            selectedId={selected}
+            selectedId={parameters.selected}
             markedIds={marks.ids}
             onActivate={setActiveId}
             onOpen={open}
@@ -145,7 +133,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
             }
           />
         </div>
-        {isDetailShown && (
+        {details.shownId !== undefined && (
           <>
             <Splitter
               label="Width of the list"
@@ -153,7 +141,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
               percent={percent}
               onMove={setPercent}
             />
-            <DetailPanel id={selected} onClose={close} />
+            <DetailPanel id={details.shownId} onClose={close} />
           </>
         )}
       </div>
@@ -171,6 +159,26 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
       />
     </div>
   );
+}
+
+/** The details of a request are beside the list on a wide screen, and a page of their own on others. */
+function useDetails({ parameters: { selected }, setParameters, isDocked }: InspectorProps) {
+  const navigate = useNavigate();
+  const isWide = useIsWide();
+  const queries = useQueryClient();
+  usePreload();
+  // A link that was shared from a wide screen.
+  useEffect(() => {
+    if (isWide || isDocked || selected === undefined) return;
+    void navigate({ to: "/requests/$id", params: { id: selected }, replace: true });
+  }, [isWide, isDocked, selected, navigate]);
+
+  function open(id: string): void {
+    void queries.prefetchQuery(capturedRequestQuery(id));
+    if (isWide) setParameters({ selected: id });
+    else void navigate({ to: "/requests/$id", params: { id } });
+  }
+  return { shownId: isWide ? selected : undefined, open };
 }
 
 /** @returns the names by id; undefined when the list is about a single tunnel. */

@@ -108,12 +108,12 @@ function Offer({ offer }: { offer: InvitationOffer }) {
 function OtherAccount() {
   const { user } = useMe();
   return (
-    <>
+    <div className="other-account">
       <p>
         You are signed in as <strong>{user.email}</strong>.
       </p>
       <Form submit="Use a different account" kind="plain" onSubmit={signOut} />
-    </>
+    </div>
   );
 }
 

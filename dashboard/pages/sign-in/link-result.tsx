@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { Step } from "../../ui/step.tsx";
 
-export interface LinkResultProps {
+interface LinkResultProps {
   title: string;
   children: ReactNode;
   /** The text of the link that leads to the sign-in. */

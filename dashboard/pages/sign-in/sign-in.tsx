@@ -16,7 +16,7 @@ import {
 } from "./sign-up-steps.tsx";
 import type { SignInStep } from "./steps.ts";
 
-export interface SignInProps {
+interface SignInProps {
   title: string;
   /** Why the page requires a sign-in; empty when the reason is obvious. */
   intro: string;

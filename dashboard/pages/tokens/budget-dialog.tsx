@@ -7,7 +7,7 @@ import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 import { formatUsdCents } from "../../ui/numbers.ts";
 import { BudgetField, readBudget, setTokenBudget } from "./budget.tsx";
 
-export interface BudgetDialogProps {
+interface BudgetDialogProps {
   token: Token;
   isOpen: boolean;
   onClose: () => void;

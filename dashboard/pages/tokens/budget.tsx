@@ -4,7 +4,7 @@ import { call } from "../../api/session.ts";
 import { TextField } from "../../ui/forms/fields.tsx";
 import type { GetValue } from "../../ui/forms/form.tsx";
 
-export interface BudgetFieldProps {
+interface BudgetFieldProps {
   /** In US cents; null: no limit. */
   budget: number | null;
 }

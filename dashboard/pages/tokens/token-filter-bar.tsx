@@ -14,7 +14,7 @@ const STATES = [
   { value: "all", label: "All states" },
 ];
 
-export interface TokenFilterBarProps {
+interface TokenFilterBarProps {
   tokens: readonly Token[];
 }
 

@@ -4,14 +4,14 @@ import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isValidToken } from "../../api/organization/tokens.ts";
 import { useSetQueryParameters } from "../../app/query-parameters.ts";
 import { Button } from "../../ui/button.tsx";
-import { formatCount } from "../../ui/numbers.ts";
+import { formatCount, formatQuantity } from "../../ui/numbers.ts";
 import { Rows, Section } from "../../ui/section.tsx";
 import { ShowMore } from "../../ui/show-more.tsx";
 import { TokenRow } from "./token-row.tsx";
 
 const SHOWN_ROWS = 50;
 
-export interface TokenListProps {
+interface TokenListProps {
   tokens: readonly Token[];
   /** How many of all tokens were revoked or have expired. */
   endedCount: number;
@@ -20,7 +20,7 @@ export interface TokenListProps {
 export function TokenList({ tokens, endedCount }: TokenListProps) {
   const [shownCount, setShownCount] = useState(SHOWN_ROWS);
   return (
-    <Section title={tokens.length === 1 ? "1 token" : `${formatCount(tokens.length)} tokens`}>
+    <Section title={formatQuantity(tokens.length, "token")}>
       {tokens.length === 0 ? (
         <NoMatch endedCount={endedCount} />
       ) : (

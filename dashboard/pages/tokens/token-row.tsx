@@ -3,7 +3,7 @@ import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isValidToken } from "../../api/organization/tokens.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { Button } from "../../ui/button.tsx";
-import { formatCount } from "../../ui/numbers.ts";
+import { formatCount, formatQuantity } from "../../ui/numbers.ts";
 import { Badge, Detail, Row } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
 import { Spending } from "./spending.tsx";
@@ -68,7 +68,7 @@ function describeScope(token: Token): string {
   const isEveryName = allowedSubdomains.length === 0 || allowedSubdomains.includes("*");
   return [
     isEveryName ? "Every name" : `Only ${allowedSubdomains.join(", ")}`,
-    tunnelQuota === 1 ? "1 tunnel" : `${formatCount(tunnelQuota)} tunnels`,
+    formatQuantity(tunnelQuota, "tunnel"),
     `${formatCount(bandwidthLimitMbps)} Mbit/s`,
   ].join(" · ");
 }

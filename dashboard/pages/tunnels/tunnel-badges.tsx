@@ -1,6 +1,7 @@
 /** Badges of a tunnel: its state, and the gates that its visitors pass. */
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { getTunnelState, type TunnelState } from "../../api/tunnels.ts";
+import { formatQuantity } from "../../ui/numbers.ts";
 import { Badge } from "../../ui/section.tsx";
 import type { Tone } from "../../ui/figures/tone.ts";
 
@@ -73,6 +74,6 @@ function getGates(tunnel: Tunnel): string[] {
     ...(allowedCidrs === null ? [] : ["IP allowlist"]),
     ...(authEnabled ? ["Password"] : []),
     ...(edgeAuthEnabled ? ["Sign-in"] : []),
-    ...(policyActions === 0 ? [] : [policyActions === 1 ? "1 rule" : `${policyActions} rules`]),
+    ...(policyActions === 0 ? [] : [formatQuantity(policyActions, "rule")]),
   ];
 }

@@ -9,7 +9,7 @@ import { CommandLine } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { FirstTunnel } from "../../ui/feedback/first-tunnel.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
-import { formatCount } from "../../ui/numbers.ts";
+import { formatCount, formatQuantity } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { ShowMore } from "../../ui/show-more.tsx";
 import { CreateTunnelButton } from "./list/create-tunnel.tsx";
@@ -55,8 +55,8 @@ function TunnelList({ tunnels }: { tunnels: readonly Tunnel[] }) {
       <TunnelFilterBar projects={projects} />
       <p className="hint tunnel-count" aria-live="polite">
         {found.length === tunnels.length
-          ? `${formatCount(tunnels.length)} ${tunnels.length === 1 ? "tunnel" : "tunnels"}`
-          : `${formatCount(found.length)} of ${formatCount(tunnels.length)} tunnels`}
+          ? formatQuantity(tunnels.length, "tunnel")
+          : `${formatCount(found.length)} of ${formatQuantity(tunnels.length, "tunnel")}`}
       </p>
       {found.length === 0 ? (
         <EmptyState title="No tunnel matches the filter" />

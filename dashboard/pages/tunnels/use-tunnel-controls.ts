@@ -5,7 +5,7 @@ import { call } from "../../api/session.ts";
 import { tunnelsQuery, updateCachedTunnel } from "../../api/tunnels.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 
-export interface TunnelControls {
+interface TunnelControls {
   stop: (tunnel: Tunnel) => Promise<void>;
   start: (tunnel: Tunnel) => Promise<void>;
 }

@@ -6,7 +6,7 @@ import { EditorView } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 import { createEditor } from "./editor-frame.ts";
 
-export interface JsonDifferenceProps {
+interface JsonDifferenceProps {
   /** Names the text for screen readers. */
   label: string;
   original: string;

@@ -11,13 +11,13 @@ import { findJsonPath } from "./json-path.ts";
 import type { FieldError } from "../../api/request.ts";
 
 /** The first place where a text is not JSON. */
-export interface SyntaxMistake {
+interface SyntaxMistake {
   message: string;
   /** In UTF-16 code units from the start of the text. */
   offset: number;
 }
 
-export interface JsonEditorProps {
+interface JsonEditorProps {
   /** Names the editor for screen readers. */
   label: string;
   text: string;

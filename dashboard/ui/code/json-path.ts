@@ -4,7 +4,7 @@ import type { EditorState } from "@codemirror/state";
 
 type Node = NonNullable<ReturnType<ReturnType<typeof syntaxTree>["topNode"]["getChild"]>>;
 
-export interface TextRange {
+interface TextRange {
   from: number;
   to: number;
 }

@@ -6,7 +6,7 @@ import { getAgentProgram, getSetupCommands, isServerLocal } from "../text/agent-
 import { Command } from "../copy.tsx";
 import { EmptyState } from "./empty-state.tsx";
 
-export interface FirstTunnelProps {
+interface FirstTunnelProps {
   /** By default the page is about tunnels. */
   title?: string;
   /** What happens here then. */

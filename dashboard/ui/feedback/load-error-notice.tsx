@@ -12,7 +12,7 @@ const RELOAD_PAUSE_MS = 60_000;
 
 type ServerState = "unknown" | "answers" | "unreachable";
 
-export interface LoadErrorNoticeProps {
+interface LoadErrorNoticeProps {
   /** Nothing of the page is shown, so it is reloaded as soon as the server answers: it has no text that would be lost. */
   isWholePage: boolean;
 }

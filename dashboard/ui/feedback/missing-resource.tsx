@@ -6,7 +6,7 @@ import { ActionButton } from "../button.tsx";
 import { EmptyState, type EmptyStateProps } from "./empty-state.tsx";
 import { Skeleton } from "./skeleton.tsx";
 
-export interface MissingResourceProps extends Omit<EmptyStateProps, "commands"> {
+interface MissingResourceProps extends Omit<EmptyStateProps, "commands"> {
   id: string;
   /** The kind of resource: `tunnel`. */
   kind: string;

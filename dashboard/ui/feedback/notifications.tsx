@@ -10,7 +10,7 @@ const WITH_ACTION_SHOWN_MS = 15_000;
 const manager = Toast.createToastManager();
 
 /** A button beside the message, such as one that takes the change back. */
-export interface NotificationAction {
+interface NotificationAction {
   label: string;
   act: () => void;
 }

@@ -5,7 +5,7 @@ import { isNotFound } from "../../api/request.ts";
 import { ErrorNotice } from "./error-notice.tsx";
 import { Skeleton } from "./skeleton.tsx";
 
-export interface QueryContentProps<Data> {
+interface QueryContentProps<Data> {
   query: UseQueryResult<Data>;
   /** How many lines the skeleton has: about as many as the content, so that the page does not jump. */
   lines?: number;

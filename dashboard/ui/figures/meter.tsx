@@ -5,7 +5,7 @@ import type { Tone } from "./tone.ts";
 /** From this part of the limit on, the bar warns. */
 const NEARLY_FULL_RATIO = 0.8;
 
-export interface MeterProps {
+interface MeterProps {
   label: string;
   value: number;
   /** null: no limit, and so no bar. */

@@ -5,7 +5,7 @@ import { encode } from "uqr";
 /** ISO/IEC 18004: the quiet zone is four modules wide. */
 const QUIET_ZONE_MODULES = 4;
 
-export interface QrCodeProps {
+interface QrCodeProps {
   text: string;
   /** Names the content of the code to screen readers. */
   label: string;

@@ -5,7 +5,7 @@ const GAP = 3;
 /** So that a value that is small beside the others is still visible. */
 const BAR_MIN_HEIGHT = 4;
 
-export interface SparklineProps {
+interface SparklineProps {
   /** Says what screen readers can't see. */
   label: string;
   values: readonly number[];

@@ -11,6 +11,11 @@ export function isFocusLost(): boolean {
   return document.activeElement === null || document.activeElement === document.body;
 }
 
+/** Also if the element that has the focus has just been hidden, which browsers notice with the next frame. */
+export function isFocusInvisible(): boolean {
+  return isFocusLost() || document.activeElement?.checkVisibility() === false;
+}
+
 /** Gives the focus to the first of these elements that is in the page. A heading can have it too. */
 export function focusFirst(targets: readonly (HTMLElement | null | undefined)[]): void {
   const target = targets.find((each) => each?.isConnected);

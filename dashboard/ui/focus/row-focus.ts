@@ -13,7 +13,7 @@ for (const type of ["focusin", "pointerdown"]) {
   document.addEventListener(type, () => (activeRow = null), { capture: true });
 }
 
-export interface RowFocusProps<Element extends HTMLElement> {
+interface RowFocusProps<Element extends HTMLElement> {
   ref: RefObject<Element | null>;
   onFocus: () => void;
   onPointerDown: () => void;

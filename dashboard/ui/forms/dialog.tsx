@@ -6,7 +6,7 @@ import { Button, type ButtonProps } from "../button.tsx";
 import { TextField } from "./fields.tsx";
 import { Form, type FormProps } from "./form.tsx";
 
-export interface OpenDialogProps {
+interface OpenDialogProps {
   isOpen: boolean;
   onClose: () => void;
   title: string;
@@ -105,7 +105,7 @@ interface CancelFocus {
   isCancelFocused?: boolean;
 }
 
-export type OpenFormDialogProps = Omit<FormProps, "beside"> &
+type OpenFormDialogProps = Omit<FormProps, "beside"> &
   Pick<OpenDialogProps, "isOpen" | "onClose" | "title" | "width"> &
   CancelFocus;
 
@@ -135,7 +135,7 @@ export function OpenFormDialog(props: OpenFormDialogProps) {
   );
 }
 
-export interface DialogButtonProps extends Omit<FormProps, "beside">, CancelFocus {
+interface DialogButtonProps extends Omit<FormProps, "beside">, CancelFocus {
   /** The button that opens the dialog. */
   button: ButtonProps;
   title: string;
@@ -169,8 +169,7 @@ interface ConfirmedName {
   name?: string | undefined;
 }
 
-export type ConfirmButtonProps = Omit<DialogButtonProps, "kind" | "isCancelFocused"> &
-  ConfirmedName;
+type ConfirmButtonProps = Omit<DialogButtonProps, "kind" | "isCancelFocused"> & ConfirmedName;
 
 /** A button whose action is confirmed first. */
 export function ConfirmButton({ name, children, ...rest }: ConfirmButtonProps) {
@@ -182,8 +181,7 @@ export function ConfirmButton({ name, children, ...rest }: ConfirmButtonProps) {
   );
 }
 
-export type OpenConfirmDialogProps = Omit<OpenFormDialogProps, "kind" | "isCancelFocused"> &
-  ConfirmedName;
+type OpenConfirmDialogProps = Omit<OpenFormDialogProps, "kind" | "isCancelFocused"> & ConfirmedName;
 
 /** The same as a dialog that its parent opens, such as from an item of a menu. */
 export function OpenConfirmDialog({ name, children, ...rest }: OpenConfirmDialogProps) {

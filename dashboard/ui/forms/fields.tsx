@@ -38,7 +38,7 @@ function LabeledField({ name, label, hint, minLength, children }: LabeledFieldPr
   );
 }
 
-export type TextFieldProps = Labels & Omit<ComponentProps<"input">, "name">;
+type TextFieldProps = Labels & Omit<ComponentProps<"input">, "name">;
 
 /** A required text field, unless `required` is false. */
 export function TextField({ name, label, hint, ...rest }: TextFieldProps) {
@@ -49,7 +49,7 @@ export function TextField({ name, label, hint, ...rest }: TextFieldProps) {
   );
 }
 
-export interface SelectFieldProps extends Labels {
+interface SelectFieldProps extends Labels {
   options: readonly (string | { value: string; label: string })[];
   chosen?: string;
   /** Receives each choice of the user. */
@@ -80,13 +80,13 @@ export function SelectField(props: SelectFieldProps) {
   );
 }
 
-export interface Choice<Value extends string> {
+interface Choice<Value extends string> {
   value: Value;
   title: ReactNode;
   about?: ReactNode;
 }
 
-export interface ChoiceFieldProps<Value extends string> {
+interface ChoiceFieldProps<Value extends string> {
   name: string;
   label: string;
   choices: readonly Choice<Value>[];
@@ -126,7 +126,7 @@ export function ChoiceField<Value extends string>(props: ChoiceFieldProps<Value>
   );
 }
 
-export type TextAreaFieldProps = Labels & Omit<ComponentProps<"textarea">, "name">;
+type TextAreaFieldProps = Labels & Omit<ComponentProps<"textarea">, "name">;
 
 /** A required text of several lines, unless `required` is false. */
 export function TextAreaField({ name, label, hint, defaultValue, ...rest }: TextAreaFieldProps) {
@@ -137,7 +137,7 @@ export function TextAreaField({ name, label, hint, defaultValue, ...rest }: Text
   );
 }
 
-export type CheckFieldProps = Labels & Omit<ComponentProps<"input">, "name" | "type">;
+type CheckFieldProps = Labels & Omit<ComponentProps<"input">, "name" | "type">;
 
 /** A checkbox. Its value in the form is `on` when it is checked, and empty otherwise. */
 export function CheckField({ name, label, hint, ...rest }: CheckFieldProps) {
@@ -155,7 +155,7 @@ export function CheckField({ name, label, hint, ...rest }: CheckFieldProps) {
   );
 }
 
-export interface EmailFieldProps {
+interface EmailFieldProps {
   email?: string;
   /** Receives the address while the user types. */
   onType?: (email: string) => void;

@@ -3,7 +3,7 @@ import { useRef, type ReactNode } from "react";
 import { useShortcuts } from "../../app/shortcuts.ts";
 import { useTypedText } from "./typed-text.ts";
 
-export interface FilterBarProps {
+interface FilterBarProps {
   /** Names the filtered list for screen readers. */
   label: string;
   children: ReactNode;
@@ -23,7 +23,7 @@ interface FilterProps {
   onChange: (value: string) => void;
 }
 
-export interface SearchFilterProps extends FilterProps {
+interface SearchFilterProps extends FilterProps {
   /** Names the texts that can be typed, such as names or addresses. */
   placeholder: string;
 }
@@ -47,7 +47,7 @@ export function SearchFilter({ label, placeholder, value, onChange }: SearchFilt
   );
 }
 
-export interface SelectFilterProps extends FilterProps {
+interface SelectFilterProps extends FilterProps {
   options: readonly { value: string; label: string }[];
 }
 

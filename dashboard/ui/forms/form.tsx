@@ -3,6 +3,7 @@ import { Form as BaseForm } from "@base-ui/react/form";
 import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { getUserMessage, RequestError } from "../../api/request.ts";
 import { Button, type ButtonKind } from "../button.tsx";
+import { notifyOfError } from "../feedback/notifications.tsx";
 import { UpgradeHint } from "../feedback/upgrade-hint.tsx";
 
 /** The text of a field; empty when the form has no such field. */
@@ -43,6 +44,8 @@ export function Form({ submit, kind = "primary", beside, children, onSubmit }: F
         return typeof value === "string" ? value : "";
       });
     } catch (error) {
+      // The user has closed the dialog meanwhile.
+      if (!element.isConnected) return notifyOfError(error);
       const found = findFieldErrors(error, element);
       setErrors(found);
       if (Object.keys(found).length === 0) {

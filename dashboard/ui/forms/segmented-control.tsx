@@ -1,7 +1,7 @@
 /** A row of short choices, one of which is selected, such as ranges of time. */
 import type { ReactNode } from "react";
 
-export interface SegmentedControlProps<Value extends string> {
+interface SegmentedControlProps<Value extends string> {
   /** Names the choices for screen readers. */
   label: string;
   value: Value;

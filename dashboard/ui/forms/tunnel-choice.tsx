@@ -1,7 +1,7 @@
 /** Restricts a page to one tunnel. */
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 
-export interface TunnelChoiceProps {
+interface TunnelChoiceProps {
   tunnels: readonly Tunnel[];
   /** Empty: all tunnels. A link can name one that does not exist. */
   tunnelId: string;

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import { SentFilters } from "./sent-filters.ts";
 
-/** How long after the last key the value follows, so that typing in a long list stays fast. */
+/** How long after the last key the value follows by default, so that typing in a long list stays fast. */
 const TYPING_PAUSE_MS = 150;
 
 /**
@@ -14,6 +14,7 @@ const TYPING_PAUSE_MS = 150;
 export function useTypedText(
   value: string,
   onChange: (value: string) => void,
+  pauseMs = TYPING_PAUSE_MS,
 ): [typed: string, setTyped: (text: string) => void] {
   const [typed, setTyped] = useState(value);
   const [sent] = useState(() => new SentFilters());
@@ -24,7 +25,7 @@ export function useTypedText(
     if (typed === value) return;
     const timer = setTimeout(() => {
       if (sent.send(typed, value)) onChange(typed);
-    }, TYPING_PAUSE_MS);
+    }, pauseMs);
     return () => clearTimeout(timer);
   });
   return [typed, setTyped];

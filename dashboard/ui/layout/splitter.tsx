@@ -6,7 +6,7 @@ const STEP_PERCENT = 4;
 const MIN_PERCENT = 20;
 const MAX_PERCENT = 80;
 
-export interface SplitterProps {
+interface SplitterProps {
   /** Names the line for screen readers. */
   label: string;
   /** `vertical`: a vertical line between panels that are side by side. */

@@ -1,7 +1,7 @@
 /** Text of several lines in a fixed-width font: configurations, scripts, bodies. */
 import { CopyButton } from "../copy.tsx";
 
-export interface CodeBlockProps {
+interface CodeBlockProps {
   /** Names the text for screen readers. */
   label: string;
   /** Shown as it is, in any language: it never becomes HTML. */

@@ -3,7 +3,7 @@
 /** Control characters, and those that change the writing direction. */
 const INVISIBLE = /([\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069])/;
 
-export interface VisitorTextProps {
+interface VisitorTextProps {
   text: string;
   className?: string;
   /** By default, that of the first letter. The parts of a path stay in their order from left to right. */

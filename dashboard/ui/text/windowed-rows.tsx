@@ -6,7 +6,7 @@ const OVERSCAN_ROWS = 10;
 /** In pixels: about as high as the box. */
 const INITIAL_RECT = { width: 0, height: 480 };
 
-export interface WindowedRowsProps extends Omit<ComponentProps<"div">, "children" | "ref"> {
+interface WindowedRowsProps extends Omit<ComponentProps<"div">, "children" | "ref"> {
   count: number;
   /** In pixels: of every row, or of a usual one when rows are measured. */
   rowHeight: number;

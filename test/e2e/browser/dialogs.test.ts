@@ -53,3 +53,26 @@ test("a name that was typed to confirm an action is not worth a question", async
   await page.keyboard.press("Escape");
   await getDialog(page).waitFor({ state: "detached" });
 });
+
+test("an error that arrives after the user has closed the dialog is a notification", async () => {
+  const owner = await pages.api.owner();
+  await owner.post("/projects", { slug: "shop", name: "Shop" });
+  const page = await pages.openAs(owner.email, "/projects");
+  const deletion = Promise.withResolvers<void>();
+  await page.route("**/projects/shop", async (route) => {
+    await deletion.promise;
+    await route.fulfill({
+      status: 403,
+      json: { error: "forbidden", message: "Your role does not allow this." },
+    });
+  });
+  await clickButton(page, "Actions for Shop");
+  await page.getByRole("menuitem", { name: "Delete" }).click();
+  await getDialog(page).getByRole("textbox").fill("shop");
+  await page.keyboard.press("Enter");
+  await getDialog(page).locator("[aria-busy=true]").waitFor();
+  await page.keyboard.press("Escape");
+  await getDialog(page).waitFor({ state: "detached" });
+  deletion.resolve();
+  await page.getByText("Your role does not allow this.").first().waitFor();
+});

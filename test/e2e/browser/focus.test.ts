@@ -95,6 +95,19 @@ test("when a button disappears, the closest one has the focus, or else a heading
   await waitForFocus(page, "button", "Set up");
 });
 
+test("a menu whose action takes time keeps its button, which has the focus afterward", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/audit");
+  const loading = await holdRequests(page, "/events?limit=1000", "GET");
+  await press(page, "Export");
+  await page.getByRole("menuitem", { name: "As JSON" }).click();
+  await page.getByRole("button", { name: "Cancel" }).waitFor();
+  await waitForFocus(page, "button", "Export");
+  loading.release();
+  await page.getByText(/events were exported/).waitFor();
+  await waitForFocus(page, "button", "Export");
+});
+
 test("Enter twice on a dangerous button does not confirm it, unless a name is typed first", async () => {
   const owner = await pages.api.owner();
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });

@@ -1,7 +1,7 @@
 /** Times and numbers as pages show them. */
 import { describe, expect, test } from "vitest";
 import { toPageLocale } from "../../../dashboard/ui/text/locale.ts";
-import { formatDaysOrHours, formatPercent } from "../../../dashboard/ui/numbers.ts";
+import { formatDaysOrHours, formatPercent, formatQuantity } from "../../../dashboard/ui/numbers.ts";
 import { formatRelativeTime } from "../../../dashboard/ui/text/relative-time.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 
@@ -60,4 +60,12 @@ test.each([
   [365 * DAY_MS, "365 days"],
 ])("a lifetime of %d ms is shown as %s", (ms, text) => {
   expect(formatDaysOrHours(ms)).toBe(text);
+});
+
+test.each([
+  [0, "0 tokens"],
+  [1, "1 token"],
+  [1_200, "1,200 tokens"],
+])("a quantity has a noun in the right number: %d", (count, text) => {
+  expect(formatQuantity(count, "token")).toBe(text);
 });

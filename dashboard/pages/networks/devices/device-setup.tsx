@@ -8,7 +8,7 @@ import { QrCode } from "../../../ui/figures/qr-code.tsx";
 import { Tabs } from "../../../ui/tabs.tsx";
 import { toInterfaceName } from "./device-config.ts";
 
-export interface DeviceSetupProps {
+interface DeviceSetupProps {
   networkName: string;
   /** Complete, with the private key. */
   config: string;

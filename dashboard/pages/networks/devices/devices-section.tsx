@@ -1,16 +1,21 @@
 /** The devices of a network and their state. */
 import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import type { Device, PrivateNetwork } from "../../../../protocol/schemas/networks.ts";
 import { networkDevicesQuery } from "../../../api/networks.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { QueryContent } from "../../../ui/feedback/query-content.tsx";
 import { formatBytes } from "../../../ui/numbers.ts";
 import { Badge, Detail, Section } from "../../../ui/section.tsx";
+import { ShowMore } from "../../../ui/show-more.tsx";
 import { Table, type Column } from "../../../ui/table.tsx";
 import { RelativeTime, useNow } from "../../../ui/time.tsx";
 import { getDeviceHealth, isReachedDirectly } from "../network-health.ts";
 import { AddDeviceButton } from "./add-device.tsx";
 import { DeviceMenu } from "./device-menu.tsx";
+
+/** How many devices are shown at first, and added by each click. */
+const PAGE_ROWS = 50;
 
 export function DevicesSection({ network }: { network: PrivateNetwork }) {
   const devices = useQuery(networkDevicesQuery(network.id));
@@ -50,6 +55,7 @@ interface DeviceTableProps {
 }
 
 function DeviceTable({ network, devices }: DeviceTableProps) {
+  const [maxRows, setMaxRows] = useState(PAGE_ROWS);
   const columns: Column<Device>[] = [
     { title: "Name", render: (device) => <DeviceName device={device} /> },
     { title: "State", render: (device) => <DeviceState network={network} device={device} /> },
@@ -77,8 +83,13 @@ function DeviceTable({ network, devices }: DeviceTableProps) {
       <Table
         caption="Devices of the network"
         columns={columns}
-        entries={devices}
+        entries={devices.slice(0, maxRows)}
         getKey={({ id }) => id}
+      />
+      <ShowMore
+        hiddenCount={devices.length - maxRows}
+        step={PAGE_ROWS}
+        onShow={() => setMaxRows(maxRows + PAGE_ROWS)}
       />
     </div>
   );

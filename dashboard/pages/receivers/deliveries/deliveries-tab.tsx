@@ -1,11 +1,12 @@
 /** The deliveries to a receiver, and the selected one beside them. Range and selection are in the URL. */
-import { useMemo } from "react";
+import { useEffect, useMemo, useRef, type RefObject } from "react";
 import type { ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
 import { DAY_MS, HOUR_MS } from "../../../../shared/time.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { useShortcuts } from "../../../app/shortcuts.ts";
 import { Button } from "../../../ui/button.tsx";
 import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
+import { isFocusInvisible } from "../../../ui/focus/lost-focus.ts";
 import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
 import { Skeleton } from "../../../ui/feedback/skeleton.tsx";
 import { Badge } from "../../../ui/section.tsx";
@@ -29,6 +30,8 @@ export function DeliveriesTab({ receiver }: { receiver: ReceiverState }) {
   const feed = useDeliveries(receiver.id, since);
   const { deliveries } = feed;
   const selected = deliveries.find((delivery) => delivery.cursor === cursor);
+
+  const panes = usePaneFocus(selected?.cursor);
 
   const move = (step: number) => {
     const index = deliveries.findIndex((delivery) => delivery.cursor === cursor);
@@ -64,7 +67,7 @@ export function DeliveriesTab({ receiver }: { receiver: ReceiverState }) {
       {deliveries.length === 0 ? (
         <NoDeliveries receiver={receiver} phase={feed.phase} />
       ) : (
-        <div className={selected ? "delivery-panes has-selection" : "delivery-panes"}>
+        <div ref={panes} className={selected ? "delivery-panes has-selection" : "delivery-panes"}>
           <div className="delivery-list">
             <DeliveryList receiver={receiver} deliveries={deliveries} />
             {feed.phase === "paused" && (
@@ -82,6 +85,21 @@ export function DeliveriesTab({ receiver }: { receiver: ReceiverState }) {
       )}
     </>
   );
+}
+
+/**
+ * On a narrow screen a delivery replaces the list, and the list the delivery: the link that was pressed is gone. The focus
+ * moves to the link back, or returns to the entry of the list, which also scrolls it into view.
+ */
+function usePaneFocus(cursor: string | undefined): RefObject<HTMLDivElement | null> {
+  const panes = useRef<HTMLDivElement>(null);
+  const previous = useRef(cursor);
+  useEffect(() => {
+    const target = cursor ? ".delivery-back" : `[data-delivery="${previous.current}"]`;
+    previous.current = cursor;
+    if (isFocusInvisible()) panes.current?.querySelector<HTMLElement>(target)?.focus();
+  }, [cursor]);
+  return panes;
 }
 
 /** @returns when the range begins, in RFC 3339; null for the range of all stored deliveries. */

@@ -20,7 +20,7 @@ import { readEventType } from "./event-type.ts";
 import { isAcknowledged } from "./is-acknowledged.ts";
 import { DeliveryBody } from "./delivery-body.tsx";
 
-export interface DeliveryDetailProps {
+interface DeliveryDetailProps {
   receiver: ReceiverState;
   delivery: Delivery;
 }

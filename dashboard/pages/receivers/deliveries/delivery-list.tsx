@@ -45,6 +45,7 @@ const DeliveryItem = memo(function DeliveryItem(props: DeliveryItemProps) {
         to="."
         search={(current: QueryParameters) => ({ ...current, delivery: delivery.cursor })}
         resetScroll={false}
+        data-delivery={delivery.cursor}
       >
         {type !== null && <VisitorText className="event-type" text={type} />}
         <VisitorText

@@ -122,6 +122,7 @@ async function follow({
   let isLive = false;
   onChange({ type: "phase", phase: "loading" });
   while (!signal.aborted) {
+    if (isLive) await waitUntilVisible(signal);
     const startedMs = performance.now();
     try {
       const wait = isLive ? LONG_POLL_SECONDS : 0;
@@ -166,6 +167,24 @@ function readPage(
 function isTemporary(error: unknown): boolean {
   if (!(error instanceof RequestError)) return false;
   return ["unreachable", "unavailable", "rate_limited"].includes(error.code);
+}
+
+/**
+ * Resolves when the page is visible, or as soon as the signal aborts. A browser has six connections for all of its pages over
+ * HTTP/1.1: hidden ones would hold them with their polls, and no page could load anything else.
+ */
+function waitUntilVisible(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const check = () => {
+      if (document.visibilityState === "hidden" && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", check);
+      signal.removeEventListener("abort", check);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", check);
+    signal.addEventListener("abort", check);
+    check();
+  });
 }
 
 /** Resolves after the time, or as soon as the signal aborts. A negative time is no wait. */

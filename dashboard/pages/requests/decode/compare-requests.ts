@@ -17,7 +17,7 @@ export interface ValueChange {
   after: string | null;
 }
 
-export interface RequestChanges {
+interface RequestChanges {
   /** Method, path and query. */
   line: ValueChange[];
   /** null when the headers of one of them were not stored. */

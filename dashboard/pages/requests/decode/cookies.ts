@@ -9,7 +9,7 @@ export function parseCookies(value: string): NameAndValue[] {
     .filter(({ name, value: text }) => name !== "" || text !== "");
 }
 
-export interface ResponseCookie extends NameAndValue {
+interface ResponseCookie extends NameAndValue {
   /** `Path=/; Secure`. */
   attributes: string;
 }

@@ -2,7 +2,7 @@
 
 export const HEX_ROW_BYTES = 16;
 
-export interface HexRow {
+interface HexRow {
   offset: string;
   hex: string;
   /** Printable ASCII; a dot for every other byte. */

@@ -3,7 +3,7 @@
 /** 24 million: what a phone's camera takes. */
 export const IMAGE_MAX_PIXELS = 24_000_000;
 
-export interface ImageSize {
+interface ImageSize {
   width: number;
   height: number;
 }

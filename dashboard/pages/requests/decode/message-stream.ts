@@ -78,7 +78,7 @@ export function explainClose(code: number): string {
   return CLOSE_MEANINGS[code] ?? (code >= 3000 ? "A code of a library" : "Unknown code");
 }
 
-export interface StreamFilter {
+interface StreamFilter {
   /** Empty: both. */
   from: string;
   /** A part of the text, or of the kind, in any case. */

@@ -5,7 +5,7 @@ import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captu
 /** The service stores this much of each body (docs/protocols/live-view.md). */
 const STORED_MAX_BYTES = 512 * 1024;
 
-export interface MissingBody {
+interface MissingBody {
   text: string;
   /** Whether the tunnel's capture settings decide about it. */
   isAboutSettings: boolean;

@@ -16,7 +16,7 @@ export interface MultipartPart {
   isCut: boolean;
 }
 
-export type MultipartBody =
+type MultipartBody =
   | { parts: MultipartPart[]; hasMore: boolean }
   | { problem: "no_boundary" | "no_parts" };
 

@@ -5,7 +5,7 @@ const PIECE_MAX_CHARS = 2_000;
 /** Further pieces are not shown; the user can download the whole body. */
 export const PIECES_MAX = 100_000;
 
-export interface TextPiece {
+interface TextPiece {
   /** The number of the line that begins here; null for the rest of a long line. */
   lineNumber: number | null;
   text: string;

@@ -1,6 +1,6 @@
 /** Bytes as text, in the encoding that their sender declared. */
 
-export interface DecodedText {
+interface DecodedText {
   text: string;
   /** The encoding that was used: the declared one, or UTF-8. */
   encoding: string;

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { formatCount } from "../../../ui/numbers.ts";
 
-export interface CollapsibleProps {
+interface CollapsibleProps {
   title: string;
   count?: number;
   /** Buttons beside the title. */

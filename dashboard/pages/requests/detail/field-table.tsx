@@ -14,7 +14,7 @@ export interface FieldTableRow {
   note?: ReactNode;
 }
 
-export interface FieldTableProps {
+interface FieldTableProps {
   caption: string;
   rows: readonly FieldTableRow[];
 }

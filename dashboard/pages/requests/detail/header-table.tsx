@@ -15,7 +15,7 @@ import { usePolicyHeaders } from "./policy-headers.ts";
 /** With fewer headers a filter does not help. */
 const FILTERED_MIN_HEADERS = 8;
 
-export interface HeaderTableProps {
+interface HeaderTableProps {
   request: CaptureDetail;
   side: "request" | "response";
   isOpen: boolean;

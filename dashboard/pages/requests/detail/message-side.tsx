@@ -7,7 +7,7 @@ import { FieldTable } from "./field-table.tsx";
 import { Collapsible } from "./collapsible.tsx";
 import { HeaderTable } from "./header-table.tsx";
 
-export interface MessageSideProps {
+interface MessageSideProps {
   title: string;
   request: CaptureDetail;
   side: "request" | "response";

@@ -17,7 +17,7 @@ import { AllowReplaysButton } from "./replay/allow-replays-button.tsx";
 import { ReplayEditor } from "./replay/replay-editor.tsx";
 import { useReplayPermission } from "./replay/use-replay-permission.ts";
 
-export interface RequestActionsProps {
+interface RequestActionsProps {
   request: CaptureDetail;
   onReplayed: (result: ReplayResult) => void;
 }

@@ -18,7 +18,7 @@ import "./detail.css";
 
 const SKELETON_LINES = 16;
 
-export interface RequestDetailProps {
+interface RequestDetailProps {
   id: string;
   /** Beside the list of requests. */
   isCompact?: boolean;

@@ -21,7 +21,7 @@ import { TimingBar } from "./timing-bar.tsx";
 const METHOD_SHOWN_CHARS = 50;
 const URL_SHOWN_CHARS = 500;
 
-export interface RequestSummaryProps {
+interface RequestSummaryProps {
   request: CaptureDetail;
   actions: ReactNode;
 }

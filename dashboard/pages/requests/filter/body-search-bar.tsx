@@ -6,7 +6,7 @@ import { formatCount } from "../../../ui/numbers.ts";
 import { BODY_SEARCH_MAX_REQUESTS } from "./body-search.ts";
 import type { BodySearch } from "./use-body-search.ts";
 
-export interface BodySearchBarProps {
+interface BodySearchBarProps {
   /** The text of the search in the URL. */
   text: string;
   search: BodySearch;

@@ -12,7 +12,7 @@ import { decodeContent } from "../decode/content-encoding.ts";
 export const BODY_SEARCH_MAX_REQUESTS = 1_000;
 const LOADED_AT_ONCE = 4;
 
-export interface BodySearchOptions {
+interface BodySearchOptions {
   load: (id: string, signal: AbortSignal) => Promise<CaptureDetail>;
   signal: AbortSignal;
   /** Called after each request. */

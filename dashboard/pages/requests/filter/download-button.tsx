@@ -25,7 +25,7 @@ interface Archive {
   log: { entries: { _id: string }[] };
 }
 
-export interface DownloadButtonProps {
+interface DownloadButtonProps {
   filter: string;
   /** Empty: all tunnels. */
   tunnelId: string;

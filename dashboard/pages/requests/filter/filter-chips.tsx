@@ -9,7 +9,7 @@ const CHIPS = [
 
 const LABELS: Partial<Record<string, string>> = { websocket: "WebSocket", sse: "Events" };
 
-export interface FilterChipsProps {
+interface FilterChipsProps {
   filter: string;
   onChange: (filter: string) => void;
 }

@@ -4,7 +4,7 @@ import type { Suggestion } from "../../../inspector/filter-completion.ts";
 import { Icon } from "../../../ui/icon.tsx";
 import { useFilterText, type FilterTextOptions } from "./use-filter-text.ts";
 
-export interface FilterInputProps extends FilterTextOptions {
+interface FilterInputProps extends FilterTextOptions {
   error: string | undefined;
 }
 

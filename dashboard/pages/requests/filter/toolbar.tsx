@@ -6,7 +6,7 @@ import type { RequestView } from "../../../inspector/request-view.ts";
 import { Button } from "../../../ui/button.tsx";
 import { notify } from "../../../ui/feedback/notifications.tsx";
 import { TunnelChoice } from "../../../ui/forms/tunnel-choice.tsx";
-import { formatCount } from "../../../ui/numbers.ts";
+import { formatCount, formatQuantity } from "../../../ui/numbers.ts";
 import type { InspectorParameters, SetParameters } from "../list/use-request-view.ts";
 import { BodySearchBar } from "./body-search-bar.tsx";
 import { DownloadButton } from "./download-button.tsx";
@@ -17,7 +17,7 @@ import type { BodySearch } from "./use-body-search.ts";
 /** The filter suggests values of this many requests of the list. */
 const SUGGESTED_FROM_ROWS = 1_000;
 
-export interface ToolbarProps {
+interface ToolbarProps {
   parameters: InspectorParameters;
   setParameters: SetParameters;
   view: RequestView;
@@ -138,7 +138,7 @@ function formatListState(view: RequestView, { status }: CaptureStore): string {
 
 function formatCounts({ count, newCount, searchedCount, hasOlder }: RequestView): string {
   if (newCount > 0) return `${formatCount(newCount)} new`;
-  const total = `${hasOlder ? "newest " : ""}${formatCount(searchedCount)}`;
-  if (count === searchedCount) return `${total} ${searchedCount === 1 ? "request" : "requests"}`;
-  return `${formatCount(count)} of ${hasOlder ? "the " : ""}${total}`;
+  const newest = hasOlder ? "newest " : "";
+  if (count === searchedCount) return newest + formatQuantity(count, "request");
+  return `${formatCount(count)} of ${hasOlder ? "the " : ""}${newest}${formatCount(searchedCount)}`;
 }

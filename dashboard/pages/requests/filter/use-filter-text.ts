@@ -23,7 +23,7 @@ export interface FilterTextOptions {
   getRows: () => readonly CaptureSummary[];
 }
 
-export interface FilterText {
+interface FilterText {
   text: string;
   suggestions: readonly Suggestion[];
   /** The index of the suggestion that Enter takes; -1 without one. */

@@ -14,7 +14,7 @@ import type { InspectorParameters, SetParameters } from "./use-request-view.ts";
 /** After this many requests without a match, the user is asked whether to search older ones. */
 const SEARCHED_WITHOUT_MATCH_MAX = 2_000;
 
-export interface ListFooterProps {
+interface ListFooterProps {
   view: RequestView;
   store: CaptureStore;
   parameters: InspectorParameters;

@@ -5,7 +5,7 @@ import { Button } from "../../../ui/button.tsx";
 
 const MARKED_MAX = 2;
 
-export interface Marks {
+interface Marks {
   /** The oldest mark first. */
   ids: readonly string[];
   /** Marks a request, or removes its mark. A third mark removes the oldest one. */

@@ -1,5 +1,5 @@
 /** The requests as a grid. Only visible rows are in the document, so the grid has the focus and knows the active row. */
-import { useVirtualizer } from "@tanstack/react-virtual";
+import { useVirtualizer, type VirtualItem } from "@tanstack/react-virtual";
 import {
   useEffect,
   useId,
@@ -22,7 +22,7 @@ const NARROW_ROW_PX = 44;
 const TOP_PX = 8;
 const OVERSCAN_ROWS = 6;
 
-export interface RequestListProps {
+interface RequestListProps {
   view: RequestView;
   bookmarks: Bookmarks;
   /** The names of tunnels by their ids; undefined when the list is about a single tunnel. */
@@ -39,7 +39,7 @@ export interface RequestListProps {
 }
 
 export function RequestList(props: RequestListProps) {
-  const { view, bookmarks, tunnelNames, activeId, footer } = props;
+  const { view, tunnelNames, activeId, footer } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const domId = useId();
   const rowPx = useIsNarrow() ? NARROW_ROW_PX : ROW_PX;
@@ -67,27 +67,6 @@ export function RequestList(props: RequestListProps) {
     if (scrollTop === 0 && view.state === "reading") view.follow();
   }
 
-  /** New requests would move the row away before the pointer is released, and while its details are read. */
-  function handlePointerDown({ target }: PointerEvent): void {
-    if (view.state === "following" && findRowId(target as Element) !== null) view.freeze("reading");
-  }
-
-  function handleClick(event: MouseEvent): void {
-    const target = event.target as Element;
-    const menuId = target.getAttribute("data-menu");
-    const id = findRowId(target);
-    if (menuId !== null) props.onOpenMenu(menuId, target);
-    else if (id !== null) props.onOpen(id);
-  }
-
-  function handleContextMenu(event: MouseEvent): void {
-    const id = findRowId(event.target as Element);
-    const button = scroller.current!.querySelector(`[data-menu="${id}"]`);
-    if (id === null || button === null) return;
-    event.preventDefault();
-    props.onOpenMenu(id, button);
-  }
-
   function handleFocus({ currentTarget }: FocusEvent): void {
     const first = view.getRow(Math.ceil(scroller.current!.scrollTop / rowPx));
     // A click activates the row that it is on.
@@ -95,7 +74,8 @@ export function RequestList(props: RequestListProps) {
     props.onActivate(first.id);
   }
 
-  const isActiveShown = virtualizer.getVirtualItems().some(({ index }) => index === activeIndex);
+  const items = virtualizer.getVirtualItems();
+  const isActiveShown = items.some(({ index }) => index === activeIndex);
   return (
     <div
       ref={scroller}
@@ -108,10 +88,8 @@ export function RequestList(props: RequestListProps) {
         aria-rowcount={view.count + 1}
         aria-activedescendant={isActiveShown ? `${domId}${activeId}` : undefined}
         tabIndex={0}
-        onPointerDown={handlePointerDown}
-        onClick={handleClick}
-        onContextMenu={handleContextMenu}
         onFocus={handleFocus}
+        {...createPointerHandlers(props)}
       >
         <RequestHeader hasTunnels={tunnelNames !== undefined} />
         <div
@@ -119,30 +97,68 @@ export function RequestList(props: RequestListProps) {
           className="request-rows"
           style={{ height: virtualizer.getTotalSize() }}
         >
-          {virtualizer.getVirtualItems().map(({ index, start }) => {
-            const capture = view.getRow(index);
-            if (capture === undefined) return null;
-            const { id, tunnel_id: tunnelId } = capture;
-            return (
-              <RequestRow
-                key={id}
-                domId={`${domId}${id}`}
-                capture={capture}
-                index={index}
-                topPx={start}
-                tunnelName={tunnelNames && (tunnelNames.get(tunnelId) ?? "deleted")}
-                isActive={id === activeId}
-                isSelected={id === props.selectedId}
-                isMarked={props.markedIds.includes(id)}
-                isBookmarked={bookmarks.has(id)}
-              />
-            );
-          })}
+          <RequestRows list={props} items={items} domId={domId} />
         </div>
       </div>
       {footer}
     </div>
   );
+}
+
+/** What the pointer does to the row that it is on. */
+function createPointerHandlers({ view, onOpen, onOpenMenu }: RequestListProps) {
+  return {
+    /** New requests would move the row away before the pointer is released, and while its details are read. */
+    onPointerDown({ target }: PointerEvent) {
+      if (view.state !== "following" || findRowId(target as Element) === null) return;
+      view.freeze("reading");
+    },
+    onClick(event: MouseEvent) {
+      const target = event.target as Element;
+      const menuId = target.getAttribute("data-menu");
+      const id = findRowId(target);
+      if (menuId !== null) onOpenMenu(menuId, target);
+      else if (id !== null) onOpen(id);
+    },
+    onContextMenu(event: MouseEvent) {
+      const id = findRowId(event.target as Element);
+      const button = event.currentTarget.querySelector(`[data-menu="${id}"]`);
+      if (id === null || button === null) return;
+      event.preventDefault();
+      onOpenMenu(id, button);
+    },
+  };
+}
+
+interface RequestRowsProps {
+  list: RequestListProps;
+  /** The rows in view. */
+  items: readonly VirtualItem[];
+  /** The beginning of the ids of their elements. */
+  domId: string;
+}
+
+function RequestRows({ list, items, domId }: RequestRowsProps) {
+  const { view, bookmarks, tunnelNames, activeId, selectedId, markedIds } = list;
+  return items.map(({ index, start }) => {
+    const capture = view.getRow(index);
+    if (capture === undefined) return null;
+    const { id, tunnel_id: tunnelId } = capture;
+    return (
+      <RequestRow
+        key={id}
+        domId={`${domId}${id}`}
+        capture={capture}
+        index={index}
+        topPx={start}
+        tunnelName={tunnelNames && (tunnelNames.get(tunnelId) ?? "deleted")}
+        isActive={id === activeId}
+        isSelected={id === selectedId}
+        isMarked={markedIds.includes(id)}
+        isBookmarked={bookmarks.has(id)}
+      />
+    );
+  });
 }
 
 function RequestHeader({ hasTunnels }: { hasTunnels: boolean }) {

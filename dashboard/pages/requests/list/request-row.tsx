@@ -28,7 +28,7 @@ const clock = new Intl.DateTimeFormat(LOCALE, {
 const day = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short" });
 const exact = new Intl.DateTimeFormat(LOCALE, { dateStyle: "full", timeStyle: "long" });
 
-export interface RequestRowProps {
+interface RequestRowProps {
   /** The id of the element, for `aria-activedescendant`. */
   domId: string;
   capture: CaptureSummary;

@@ -8,7 +8,7 @@ import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { AnchoredMenu, MenuItem, MenuSeparator } from "../../../ui/menu.tsx";
 import { copyCurl, copyUrl, replayUnchanged, saveArchive } from "../copy-and-replay.ts";
 
-export interface RowMenuProps {
+interface RowMenuProps {
   capture: CaptureSummary | undefined;
   anchor: Element | null;
   /** undefined when the tunnel was deleted. */

@@ -15,7 +15,7 @@ const NOT_COPYABLE = "The headers of this request were not stored: it can't be c
 /** While the focus is in the details, these keys scroll them or belong to the focused control. */
 const LIST_KEYS = ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End", "Enter"];
 
-export interface InspectorKeys {
+interface InspectorKeys {
   root: RefObject<HTMLElement | null>;
   isDocked: boolean;
   view: RequestView;

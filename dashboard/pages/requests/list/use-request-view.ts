@@ -27,7 +27,7 @@ export interface InspectorParameters {
 
 export type SetParameters = (changes: InspectorParameters) => void;
 
-export interface RequestViewState {
+interface RequestViewState {
   store: CaptureStore;
   view: RequestView;
   bookmarks: Bookmarks;

@@ -24,7 +24,7 @@ const LIFETIME_MAX: Record<LifetimeUnit, number> = {
   days: TOKEN_TTL_MAX_HOURS / 24,
 };
 
-export interface MintTokenDialogProps {
+interface MintTokenDialogProps {
   isOpen: boolean;
   onClose: () => void;
   /** The slug of the only project that the token is for; by default the user chooses. */

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { Badge, Section } from "../../../ui/section.tsx";
 
-export interface GateSectionProps {
+interface GateSectionProps {
   title: string;
   isOn: boolean;
   about: ReactNode;

@@ -3,7 +3,7 @@ import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { getTunnelState } from "../../../api/tunnels.ts";
 import { LOCALE } from "../../../ui/text/locale.ts";
 
-export interface TunnelFilter {
+interface TunnelFilter {
   /** A part of the name, the address, a custom domain or the id. */
   text?: string | undefined;
   state?: string | undefined;

@@ -61,7 +61,7 @@ const COLUMNS: readonly Column<Tunnel>[] = [
   },
 ];
 
-export interface TunnelTableProps {
+interface TunnelTableProps {
   tunnels: readonly Tunnel[];
   /** The order of the rows, for screen readers. */
   order: string;

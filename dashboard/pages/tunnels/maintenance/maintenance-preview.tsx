@@ -6,7 +6,7 @@ const TITLE = "Down for maintenance";
 const DEFAULT_MESSAGE = "This tunnel is temporarily closed by its owner.";
 const RETRY_SECONDS = 30;
 
-export interface MaintenancePreviewProps {
+interface MaintenancePreviewProps {
   address: string;
   /** Empty: the default message. */
   message: string;

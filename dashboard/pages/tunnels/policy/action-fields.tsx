@@ -9,7 +9,7 @@ import {
   type EditedAction,
 } from "./action-kinds.ts";
 
-export interface ActionFieldsProps {
+interface ActionFieldsProps {
   action: EditedAction;
   /** The position of the action in the policy. */
   index: number;

@@ -12,7 +12,7 @@ import {
 import { addActions, type EditedPolicy } from "./policy-document.ts";
 import { TEMPLATES } from "./templates.ts";
 
-export interface AddRuleProps {
+interface AddRuleProps {
   policy: EditedPolicy;
   onChange: (actions: EditedAction[]) => void;
 }

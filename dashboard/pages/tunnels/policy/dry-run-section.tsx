@@ -22,7 +22,7 @@ import { parsePolicy } from "./policy-document.ts";
 /** The rest is shown on demand. */
 const EXAMPLES_SHOWN = 10;
 
-export interface DryRunSectionProps {
+interface DryRunSectionProps {
   tunnel: Tunnel;
   /** The policy that was tested, in JSON. */
   text: string;

@@ -21,7 +21,7 @@ import type { FieldError } from "../../../api/request.ts";
 
 const JsonEditor = lazy(() => import("../../../ui/code/json-editor.tsx"));
 
-export interface PolicyEditorProps {
+interface PolicyEditorProps {
   tunnel: Tunnel;
   /** The policy that is in force. */
   saved: TrafficPolicy | null;

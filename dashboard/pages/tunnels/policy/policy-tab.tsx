@@ -9,7 +9,7 @@ import { policyQuery } from "./policy-api.ts";
 import { PolicyEditor } from "./policy-editor.tsx";
 import "./policy.css";
 
-export interface PolicyTabProps {
+interface PolicyTabProps {
   tunnel: Tunnel;
 }
 

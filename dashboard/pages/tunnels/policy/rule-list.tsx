@@ -9,7 +9,7 @@ import { findActionKind, type EditedAction } from "./action-kinds.ts";
 import type { EditedPolicy } from "./policy-document.ts";
 import type { FieldError } from "../../../api/request.ts";
 
-export interface RuleListProps {
+interface RuleListProps {
   policy: EditedPolicy;
   errors: readonly FieldError[];
   canChange: boolean;

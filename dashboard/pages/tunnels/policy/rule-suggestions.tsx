@@ -9,7 +9,7 @@ import { Row, Rows, Section } from "../../../ui/section.tsx";
 import { DEFAULT_REQUESTS_PER_MINUTE, describeAction, type EditedAction } from "./action-kinds.ts";
 import { addActions, type EditedPolicy } from "./policy-document.ts";
 
-export interface RuleSuggestionsProps {
+interface RuleSuggestionsProps {
   requestId: string;
   policy: EditedPolicy;
   onChange: (actions: EditedAction[]) => void;

@@ -12,7 +12,7 @@ import { formatPolicy } from "./policy-document.ts";
 
 const JsonDifference = lazy(() => import("../../../ui/code/json-difference.tsx"));
 
-export interface SaveDialogProps {
+interface SaveDialogProps {
   tunnel: Tunnel;
   saved: TrafficPolicy | null;
   /** The edited policy in JSON, which the API has accepted in a dry run. */

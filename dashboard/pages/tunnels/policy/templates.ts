@@ -1,7 +1,7 @@
 /** Groups of rules that a user can start a policy with. */
 import { DEFAULT_REQUESTS_PER_MINUTE, type EditedAction } from "./action-kinds.ts";
 
-export interface Template {
+interface Template {
   title: string;
   about: string;
   actions: readonly EditedAction[];

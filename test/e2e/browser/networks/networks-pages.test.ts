@@ -279,3 +279,19 @@ test("axe finds nothing on a served network and in the dialogs, which fit a narr
   await page.getByRole("tab", { name: "Android" }).waitFor();
   await check();
 });
+
+test("devices beyond the first page of the API are listed too, a few at first", async () => {
+  const owner = await pages.api.owner();
+  const network = await createNetwork(owner, { name: "campus", cidr: "10.88.0.0/16" });
+  await pages.api.sql(
+    `insert into private_network_devices (network_id, name, public_key, host_number)
+     select $1, 'device ' || n, encode(sha256(n::text::bytea), 'base64'), n + 1
+     from generate_series(1, 1001) n`,
+    [network.id],
+  );
+  const page = await pages.openAs(owner.email, "/networks");
+  await page.getByRole("cell", { name: "1,001" }).waitFor();
+  await page.getByRole("link", { name: "campus" }).click();
+  await clickButton(page, "Show 50 more");
+  await page.getByRole("row").nth(100).waitFor();
+});

@@ -51,9 +51,9 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
   expect(await billing.getByRole("button", { name: "Cancel the plan" }).count()).toBe(0);
 });
 
-test("plans that the organization's own includes are not for sale", async () => {
+test("plans that the organization's own includes are not for sale, also after a change elsewhere", async () => {
   const owner = await pages.api.owner();
-  const page = await pages.openAs(owner.email);
+  const page = await pages.openAs(owner.email, "/billing");
   const billing = getSection(page, "Plan and billing");
   const listOffers = () => billing.getByRole("button", { name: /^Pay / }).allTextContents();
   for (const [plan, included, offers] of [
@@ -61,7 +61,6 @@ test("plans that the organization's own includes are not for sale", async () => 
     ["enterprise", 2, 0],
   ] as const) {
     await pages.api.sql("update organizations set plan = $2 where id = $1", [owner.orgId, plan]);
-    await page.goto(`${pages.origin}/billing`);
     await billing
       .getByText("Your plan includes it.")
       .nth(included - 1)

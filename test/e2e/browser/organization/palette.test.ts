@@ -56,7 +56,7 @@ test("pages, tunnels and tokens are found by keyboard alone", async () => {
   await getField(page).waitFor({ state: "detached" });
 });
 
-test("actions run: a person is invited, the appearance changes, the user is signed out", async () => {
+test("actions run: a person is invited, the appearance of all tabs changes, the user is signed out", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
   await findAndEnter(page, "invite", "Invite a person");
@@ -64,8 +64,13 @@ test("actions run: a person is invited, the appearance changes, the user is sign
   expect(new URL(page.url()).search).toBe("?dialog=invite");
   await clickButton(page, "Cancel");
   await page.waitForURL(`${pages.origin}/members`);
+  const otherTab = await page.context().newPage();
+  await otherTab.goto(`${pages.origin}/audit`);
+  await otherTab.locator('html[data-theme="system"]').waitFor();
+  await page.bringToFront();
   await findAndEnter(page, "dark", "Use the dark appearance");
   expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+  await otherTab.locator('html[data-theme="dark"]').waitFor();
   await findAndEnter(page, "sign out", "Sign out");
   await page.getByRole("status").filter({ hasText: "You have been signed out." }).waitFor();
 });

@@ -31,6 +31,14 @@ async function readDeliveries(owner: Person, { id }: Receiver): Promise<Delivery
   return (await owner.get<DeliveryPage>(`/webhook-receivers/${id}/events`)).body.events;
 }
 
+/** As when the user changes to another tab and back. */
+async function setVisibility(page: Page, state: "hidden" | "visible"): Promise<void> {
+  await page.evaluate(`
+    Object.defineProperty(document, "visibilityState", { value: "${state}", configurable: true });
+    document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+  `);
+}
+
 test("a receiver is created, and its first delivery read, with the keyboard alone", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/receivers");
@@ -96,10 +104,31 @@ test("deliveries appear as they arrive, with headers and body as text alone", as
   await getSection(page, "Body").getByText("plain <b>text</b>").waitFor();
 
   await page.setViewportSize({ width: 360, height: 740 });
-  const list = page.getByRole("list", { name: "Deliveries" });
-  await list.waitFor({ state: "hidden" });
-  await page.getByRole("link", { name: "Back to the deliveries" }).click();
-  await list.waitFor();
+  await page.getByRole("list", { name: "Deliveries" }).waitFor({ state: "hidden" });
+  const back = page.getByRole("link", { name: "Back to the deliveries" });
+  const focused = page.locator(":focus");
+  await back.click();
+  await items.filter({ hasText: "first" }).getByRole("link").and(focused).waitFor();
+  await page.keyboard.press("Enter");
+  await back.and(focused).waitFor();
+});
+
+test("a hidden page does not wait for deliveries, and has all of them when it is visible again", async () => {
+  const owner = await pages.api.owner();
+  const receiver = await createReceiver(owner, "generic_hmac_sha256", "background tab");
+  const page = await openReceiver(owner, receiver);
+  await page.getByText("Waiting for the first delivery").waitFor();
+  await setVisibility(page, "hidden");
+  await deliver(pages.api.server, receiver, { id: "one" });
+  const items = page.getByRole("list", { name: "Deliveries" }).getByRole("listitem");
+  await items.filter({ hasText: "one" }).waitFor();
+  let polls = 0;
+  page.on("request", (request) => (polls += request.url().includes("/events?") ? 1 : 0));
+  await deliver(pages.api.server, receiver, { id: "two" });
+  await page.evaluate("fetch('/setup')");
+  expect(polls).toBe(0);
+  await setVisibility(page, "visible");
+  await items.filter({ hasText: "two" }).waitFor();
 });
 
 test("after an error the page connects again; after many stored deliveries it asks before it goes on", async () => {

@@ -22,7 +22,7 @@ export interface JsonContainer {
   readonly entries: JsonEntry[];
 }
 
-export interface JsonScalar {
+interface JsonScalar {
   kind: "string" | "number" | "literal";
   /** The characters of a string, the digits of a number as they were written, or `true`, `false` or `null`. */
   text: string;
@@ -44,7 +44,7 @@ export interface JsonMistake {
   column: number;
 }
 
-export type JsonResult = { value: JsonValue } | { error: JsonMistake };
+type JsonResult = { value: JsonValue } | { error: JsonMistake };
 
 export function parseJsonTree(text: string): JsonResult {
   try {

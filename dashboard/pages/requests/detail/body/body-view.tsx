@@ -27,7 +27,7 @@ const TYPE_SHOWN_CHARS = 100;
 /** Enough to skip white space before the first bracket of a JSON document. */
 const JSON_START_BYTES = 64;
 
-export interface BodyViewProps extends NestedBody {
+interface BodyViewProps extends NestedBody {
   /** Whether the bytes are still compressed. */
   isEncoded: boolean;
   /** The selected tab. */

@@ -4,7 +4,7 @@ import { FIELDS_MAX, parseForm } from "../../decode/form.ts";
 import { decodeText } from "../../decode/text.ts";
 import { FieldTable } from "../field-table.tsx";
 
-export interface FormBodyProps {
+interface FormBodyProps {
   bytes: Uint8Array;
   charset: string | undefined;
 }

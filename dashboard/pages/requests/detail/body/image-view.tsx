@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { formatCount } from "../../../../ui/numbers.ts";
 import { IMAGE_MAX_PIXELS, readImageSize } from "../../decode/image-size.ts";
 
-export interface ImageViewProps {
+interface ImageViewProps {
   name: string;
   bytes: Uint8Array<ArrayBuffer>;
 }

@@ -6,7 +6,7 @@ import { JsonTree } from "./json-tree.tsx";
 import type { RenderBody } from "./nested-body.ts";
 import { TextLines } from "./text-view.tsx";
 
-export interface JsonBodyProps {
+interface JsonBodyProps {
   name: string;
   bytes: Uint8Array;
   charset: string | undefined;

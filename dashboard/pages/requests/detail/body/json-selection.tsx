@@ -16,7 +16,7 @@ const VALUE_SHOWN_CHARS = 4_000;
 /** A shorter text is rarely base64. */
 const BASE64_MIN_CHARS = 16;
 
-export interface JsonSelectionProps {
+interface JsonSelectionProps {
   row: TreeRow;
   renderBody: RenderBody;
 }

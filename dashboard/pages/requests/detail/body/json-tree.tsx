@@ -24,7 +24,7 @@ const INDENT_REM = 1.125;
 const KEY_SHOWN_CHARS = 100;
 const VALUE_SHOWN_CHARS = 300;
 
-export interface JsonTreeProps {
+interface JsonTreeProps {
   name: string;
   root: JsonValue;
   renderBody: RenderBody;

@@ -15,7 +15,7 @@ import {
 import { explainMissingBody } from "../../decode/missing-body.ts";
 import { BodyView } from "./body-view.tsx";
 
-export interface MessageBodyProps {
+interface MessageBodyProps {
   request: CaptureDetail;
   side: "request" | "response";
 }

@@ -11,7 +11,7 @@ const TITLE_SHOWN_CHARS = 200;
 const OPEN_MAX_BYTES = 1_000;
 const OPEN_PARTS_MAX = 10;
 
-export interface MultipartViewProps {
+interface MultipartViewProps {
   bytes: Uint8Array<ArrayBuffer>;
   boundary: string | undefined;
   renderBody: RenderBody;

@@ -8,7 +8,7 @@ import { PIECES_MAX, splitIntoPieces, type TextPieces } from "../../decode/text-
 
 const ROW_HEIGHT_PX = 20;
 
-export interface TextViewProps {
+interface TextViewProps {
   name: string;
   bytes: Uint8Array;
   charset: string | undefined;

@@ -4,7 +4,7 @@ import { LongText } from "../long-text.tsx";
 
 const NAME_SHOWN_CHARS = 200;
 
-export interface ChangeTableProps {
+interface ChangeTableProps {
   caption: string;
   changes: readonly ValueChange[];
 }

@@ -28,7 +28,7 @@ const TextComparison = lazy(async () => {
   return { default: component };
 });
 
-export interface RequestComparisonProps {
+interface RequestComparisonProps {
   id: string;
   otherId: string;
 }

@@ -20,7 +20,7 @@ const THEME = EditorView.theme({
   },
 });
 
-export interface TextComparisonProps {
+interface TextComparisonProps {
   label: string;
   before: string;
   after: string;

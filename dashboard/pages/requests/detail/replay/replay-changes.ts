@@ -9,7 +9,7 @@ import { isRedacted } from "../../decode/redacted.ts";
 export type BodyFormat = "text" | "base64";
 
 /** A request as text fields. */
-export interface EditedRequest {
+interface EditedRequest {
   method: string;
   path: string;
   query: string;

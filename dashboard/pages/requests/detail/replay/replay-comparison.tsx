@@ -12,7 +12,7 @@ import type { ValueChange } from "../../decode/compare-requests.ts";
 import { ChangeTable } from "../comparison/change-table.tsx";
 import { formatStatus } from "../explanations.ts";
 
-export interface ReplayComparisonProps {
+interface ReplayComparisonProps {
   replay: ReplayResult;
   request: CaptureDetail;
   onClose: () => void;

@@ -7,7 +7,7 @@ import { SelectField, TextAreaField, TextField } from "../../../../ui/forms/fiel
 import { Form } from "../../../../ui/forms/form.tsx";
 import { toEditedRequest, toReplayRequest, type BodyFormat } from "./replay-changes.ts";
 
-export interface ReplayEditorProps {
+interface ReplayEditorProps {
   request: CaptureDetail;
   onReplay: (changes: ReplayRequest) => Promise<void>;
   onCancel: () => void;

@@ -8,7 +8,7 @@ import { useHasRole } from "../../../../app/roles.ts";
  * `impossible`: the user's role or the kind of the request excludes it, or its headers were not stored. `unknown`: the
  * settings can't be loaded, so that the API decides.
  */
-export type ReplayPermission =
+type ReplayPermission =
   | "loading"
   | "allowed"
   | "unknown"
