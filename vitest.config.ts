@@ -1,6 +1,7 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { kCurrentWorker, Response as MiniflareResponse } from "miniflare";
 import { defineConfig } from "vitest/config";
+import { WRANGLER_CONFIG } from "./self-host/workerd/wrangler-config.ts";
 
 /** Long, so that a busy machine does not fail a test. */
 const TIMEOUTS = { testTimeout: 120_000, hookTimeout: 240_000 };
@@ -53,8 +54,8 @@ export default defineConfig({
           cloudflareTest({
             main: "./test/harness/workerd/objects.ts",
             miniflare: {
-              compatibilityDate: "2026-09-18",
-              compatibilityFlags: ["enable_request_signal", "no_web_socket_compression"],
+              compatibilityDate: WRANGLER_CONFIG.compatibilityDate,
+              compatibilityFlags: WRANGLER_CONFIG.compatibilityFlags,
               durableObjects: {
                 TUNNEL: { className: "Tunnel", useSQLite: true },
                 ORGANIZATION: { className: "Organization", useSQLite: true },

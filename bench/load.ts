@@ -83,8 +83,8 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
   const startedAt = performance.now();
   const measuredFrom = startedAt + plan.warmUpSeconds * 1000;
   const endsAt = measuredFrom + plan.seconds * 1000;
-  const record = (dueAt: number, wasOk: boolean): void => {
-    if (dueAt < measuredFrom || dueAt >= endsAt) return;
+  const record: RecordLatency = (dueAt, wasOk, countedAt) => {
+    if (countedAt < measuredFrom || countedAt >= endsAt) return;
     latencies.push(performance.now() - dueAt);
     if (!wasOk) errors += 1;
   };
@@ -99,7 +99,11 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
   };
 }
 
-type RecordLatency = (dueAt: number, wasOk: boolean) => void;
+/**
+ * @param countedAt when the request counts: in an open loop when it was due. In a closed one when it was answered, as otherwise
+ * the requests in flight at the end would be missing, which are the slow ones.
+ */
+type RecordLatency = (dueAt: number, wasOk: boolean, countedAt: number) => void;
 
 async function runClosedLoop(
   connections: Connection[],
@@ -111,7 +115,7 @@ async function runClosedLoop(
       const sentAt = performance.now();
       if (sentAt >= endsAt) return;
       connection.send((wasOk) => {
-        record(sentAt, wasOk);
+        record(sentAt, wasOk, performance.now());
         sendNext();
       });
     };
@@ -133,7 +137,7 @@ async function runOpenLoop(
   let dueCount = 0;
   const send = (connection: Connection, dueAt: number): void => {
     connection.send((wasOk) => {
-      record(dueAt, wasOk);
+      record(dueAt, wasOk, dueAt);
       const next = queue.shift();
       if (next === undefined) free.push(connection);
       else send(connection, next);
@@ -155,7 +159,7 @@ async function runOpenLoop(
   while (free.length < connections.length && performance.now() < endsAt + 5_000) await sleep(10);
   // A request that was never answered counts as an error, and as late as the loop has waited for it.
   for (let missing = connections.length - free.length + queue.length; missing > 0; missing--)
-    record(endsAt - 1, false);
+    record(endsAt - 1, false, endsAt - 1);
 }
 
 /** @returns the length of the response from its content-length, or -1 while its header is incomplete. */

@@ -124,6 +124,17 @@ export function listChildren(pid: number): number[] {
   }
 }
 
+/** Asks all children of this process to end; none on systems without /proc. */
+export function stopChildren(): void {
+  for (const pid of listChildren(process.pid)) {
+    try {
+      process.kill(pid, "SIGTERM");
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}
+
 interface ServerProcess {
   name: string;
   pid: number;

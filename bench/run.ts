@@ -21,10 +21,12 @@ import { benchHttps } from "./scenarios/https.ts";
 import { benchMany, buildOptionsForMany } from "./scenarios/many.ts";
 import { benchRelayTcp } from "./relay/tcp.ts";
 import { benchRelayUdp } from "./relay/udp.ts";
+import { stopChildren } from "./processes.ts";
 import { printRows, saveRows, type Row } from "./report.ts";
 import { benchRequests } from "./scenarios/requests.ts";
 import type { BenchOptions } from "./settings.ts";
 import { startStack, type BenchStack } from "./stack.ts";
+import { catchStopSignals, untilAborted } from "./stop-signals.ts";
 import { buildSimulationRows } from "./simulation/simulation-rows.ts";
 import { benchTails } from "./scenarios/tails.ts";
 import { benchTransfers } from "./scenarios/transfers.ts";
@@ -77,6 +79,9 @@ if (names.join() === "simulation") {
   printRows(buildSimulationRows());
   process.exit();
 }
+const signal = catchStopSignals();
+// A benchmark that fails or is stopped may leave programs behind.
+process.on("exit", () => stopChildren());
 await build();
 const rows: Row[] = [];
 for (const name of names) {
@@ -85,7 +90,7 @@ for (const name of names) {
     throw new Error(`unknown benchmark ${name}: choose from ${Object.keys(BENCHMARKS).join(", ")}`);
   const stack = await startStack(SERVER_OPTIONS[name]);
   try {
-    const measured = await benchmark(stack, options);
+    const measured = await untilAborted(signal, () => benchmark(stack, options));
     printRows(measured);
     rows.push(...measured);
   } finally {

@@ -1,6 +1,7 @@
 /** One experiment: a system under load, a plan of faults, and checks of what happened. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { untilAborted } from "../bench/stop-signals.ts";
 import { createPreparedDir } from "../test/harness/directories.ts";
 import { createRandom } from "../test/harness/random.ts";
 import type { CheckResult } from "./checks/check.ts";
@@ -77,10 +78,7 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
   };
   const load = startLoad(context, options.size);
   cleanup.defer(() => ending.abort());
-  await Promise.race([
-    injectFaults({ system, disks, history, log }, plan),
-    rejectWhenAborted(options.signal),
-  ]);
+  await untilAborted(options.signal, () => injectFaults({ system, disks, history, log }, plan));
   log(`${(history.now() / 1_000).toFixed(1).padStart(6)} s  the last fault has ended`);
   const recovery = await checkRecovery(system, context, options.recoveryMaxMs);
   ending.abort();
@@ -112,13 +110,6 @@ function getLoadTargets(system: System): LoadTargets {
     owner,
     policyTunnelId: tunnelIds.get(httpTunnels[0]!)!,
   };
-}
-
-async function rejectWhenAborted(signal?: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    signal?.addEventListener("abort", () => resolve(), { once: true });
-  });
-  throw new Error("the experiment was stopped");
 }
 
 function getHttpTunnelIds({ tunnelIds, httpTunnels }: System): Map<string, string> {

@@ -6,6 +6,7 @@
 import { appendFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { catchStopSignals } from "../bench/stop-signals.ts";
 import { build } from "../self-host/build/build.ts";
 import { runExperiment, type ExperimentResult } from "./experiment.ts";
 import { runUpgrade } from "./upgrade.ts";
@@ -39,10 +40,8 @@ process.exit(result.checks.every(({ passed }) => passed) ? 0 : 1);
 async function run(): Promise<ExperimentResult | undefined> {
   await build();
   const checkout = values["upgrade-from"];
-  if (checkout !== undefined) return runUpgrade(resolve(checkout), log);
-  // The servers and agents of an experiment that is stopped are stopped, too.
-  const stopping = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => stopping.abort());
+  const signal = catchStopSignals();
+  if (checkout !== undefined) return runUpgrade(resolve(checkout), log, signal);
   // A server has its database inside or elsewhere: each of two seeds tests one of them.
   const database = seed % 2 === 0 ? "embedded" : "external";
   log(`seed ${seed}, ${seconds} seconds, ${database} database`);
@@ -56,7 +55,7 @@ async function run(): Promise<ExperimentResult | undefined> {
     hasSmallDisks: true,
     database,
     recoveryMaxMs: RECOVERY_MAX_MS,
-    signal: stopping.signal,
+    signal,
     ...(values.history !== undefined && { historyPath: values.history }),
     ...(serverLog !== undefined && {
       onServerOutput: (text: string) => appendFileSync(serverLog, text),

@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createFirstAccount } from "../bench/stack.ts";
+import { untilAborted } from "../bench/stop-signals.ts";
 import { createPreparedDir } from "../test/harness/directories.ts";
 import { reservePort } from "../test/harness/ports.ts";
 import { createRandom } from "../test/harness/random.ts";
@@ -36,11 +37,13 @@ interface Swap {
 
 /**
  * @param checkout the directory of the older version, with its packages.
+ * @param signal ends the upgrade early, without checks.
  * @returns undefined when that version does not start here.
  */
 export async function runUpgrade(
   checkout: string,
   log: (line: string) => void,
+  signal?: AbortSignal,
 ): Promise<ExperimentResult | undefined> {
   await using cleanup = new AsyncDisposableStack();
   const history = new History();
@@ -86,7 +89,7 @@ export async function runUpgrade(
   };
   const half = Promise.withResolvers<void>();
   const visits = sendAll(context, half.resolve);
-  await half.promise;
+  await untilAborted(signal, () => half.promise);
   const startedAtMs = history.now();
   log(`${ids} requests were sent; the older server stops`);
   await server.stop();
@@ -94,7 +97,7 @@ export async function runUpgrade(
   while ((await visit(context, TUNNEL, "page")).outcome !== "complete");
   const swap = { startedAtMs, endedAtMs: history.now() };
   log(`this server has answered its first request after ${swap.endedAtMs - startedAtMs} ms`);
-  const results = await visits;
+  const results = await untilAborted(signal, () => visits);
   return { history, checks: [...compareAttempts(results, swap), ...checkRequests(history)] };
 }
 

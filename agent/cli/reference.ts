@@ -20,7 +20,15 @@ export function formatReference(): string {
       "\n\n",
     ),
   );
-  return `${[INTRODUCTION, ...groups].join("\n\n")}\n`;
+  const contents = COMMAND_GROUPS.map(
+    ({ title, commands }) =>
+      `- ${linkTo(title)}: ${commands.map(({ name }) => linkTo(name)).join(", ")}`,
+  );
+  return `${[INTRODUCTION, contents.join("\n"), ...groups].join("\n\n")}\n`;
+}
+
+function linkTo(heading: string): string {
+  return `[${heading}](#${heading.toLowerCase().replaceAll(" ", "-")})`;
 }
 
 const INTRODUCTION = `# Commands

@@ -2,7 +2,8 @@
  * A bare call of a Durable Object on workerd, and a bare tunnel through one: the same runtime, flags and settings as the self-hosted
  * server.
  */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -26,6 +27,7 @@ interface Hop extends Program {
 
 export async function startHop(): Promise<Hop> {
   const directory = await mkdtemp(join(tmpdir(), "underpass-hop-"));
+  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
   const port = await reservePort();
   const config = join(directory, "hop.capnp");
   await writeFile(config, buildConfiguration(directory, port));
@@ -58,10 +60,7 @@ export async function startHop(): Promise<Hop> {
     },
     startBareAgent: (frontPort, originPort) =>
       startProgram("hop/bare-agent.ts", [String(frontPort), String(originPort)]),
-    async stop() {
-      await stopChild(child);
-      await rm(directory, { recursive: true, force: true });
-    },
+    stop: () => stopChild(child),
   };
 }
 
@@ -83,6 +82,7 @@ const config :Workerd.Config = (
 const main :Workerd.Worker = (
   modules = [${["worker.js", "bare-tunnel.js"].map((name) => embedModule(directory, name)).join(", ")}],
   compatibilityDate = "${WRANGLER_CONFIG.compatibilityDate}",
+  compatibilityFlags = ${JSON.stringify(WRANGLER_CONFIG.compatibilityFlags)},
   durableObjectNamespaces = [
     (className = "Hop", uniqueKey = "hop", enableSql = true),
     (className = "BareTunnel", uniqueKey = "tunnel", enableSql = true),

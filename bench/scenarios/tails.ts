@@ -33,8 +33,9 @@ export async function benchTails(stack: BenchStack, { seconds }: BenchOptions): 
   const hop = await startHop();
   const token = await mintToken(stack, { tunnelQuota: IDLE_TUNNELS });
   const origin = `127.0.0.1:${stack.origin.port}`;
+  const ending = new AbortController();
   await runConcurrently(IDLE_TUNNELS, async () => {
-    await expose({ origin, server: stack.server.url, token });
+    await expose({ origin, server: stack.server.url, token, signal: ending.signal });
   });
   const server = await stack.server.getPid("server");
   const children = Object.fromEntries(
@@ -49,6 +50,8 @@ export async function benchTails(stack: BenchStack, { seconds }: BenchOptions): 
   const rounds = new Map(paths.map(({ name }) => [name, [] as Round[]]));
   for (let i = 0; i < ROUNDS; i++)
     for (const path of paths) rounds.get(path.name)!.push(await measure(path, seconds));
+  // Otherwise they would reconnect during the next benchmark.
+  ending.abort();
   await hop.stop();
   return Array.from(rounds, ([name, measured]) => {
     const { requestsPerSecond, p50, p99, p999, max, errors, processes } = medianBy(

@@ -5,6 +5,7 @@ import { visitPaced } from "../paced-visits.ts";
 import type { Row } from "../report.ts";
 import type { BenchOptions } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
+import { percentile } from "../statistics.ts";
 
 const WATCHERS = [1, 200];
 
@@ -27,8 +28,7 @@ async function measure(stack: BenchStack, watchers: number, seconds: number): Pr
     await sleep(50);
   }
   const late = [...answeredAtMs].map(([path, atMs]) => (receivedAtMs.get(path) ?? Infinity) - atMs);
-  late.sort((a, b) => a - b);
-  const quantile = (part: number) => Math.max(0, Math.round(late[Math.floor(sent * part)] ?? NaN));
+  const toLateness = (part: number) => Math.max(0, Math.round(percentile(late, part)));
   for (const watcher of allWatchers) watcher.close();
   return {
     group: "watching",
@@ -37,8 +37,8 @@ async function measure(stack: BenchStack, watchers: number, seconds: number): Pr
     requests: sent,
     "received all": allWatchers.filter(({ received }) => received === sent).length,
     missed: allWatchers.reduce((sum, { missed }) => sum + missed, 0),
-    "late p50 ms": quantile(0.5),
-    "late p99 ms": quantile(0.99),
+    "late p50 ms": toLateness(0.5),
+    "late p99 ms": toLateness(0.99),
   };
 }
 

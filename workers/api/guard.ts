@@ -291,10 +291,14 @@ function listRoles(permission: Permission): Role[] {
   return ROLES.filter((role) => hasPermission(role, permission));
 }
 
+const ROLE_LIST = new Intl.ListFormat("en-GB", { type: "conjunction" });
+
 function describeRequirement(permission: Permission): string {
   const roles = listRoles(permission);
-  const holders = roles.length === ROLES.length ? "every role has" : `${roles.join(", ")} have`;
-  return `Requires the permission \`${permission}\`, which ${holders}.`;
+  const names = ROLE_LIST.format(roles.map((role) => `\`${role}\``));
+  const holders = roles.length === 1 ? `only the role ${names} has` : `the roles ${names} have`;
+  const all = roles.length === ROLES.length ? "every role has" : holders;
+  return `Requires the permission \`${permission}\`, which ${all}.`;
 }
 
 function requirePermission(c: ApiContext, permission: Permission): void {

@@ -44,6 +44,7 @@ health.openapi(
     method: "get",
     path: "/health",
     summary: "Check that the service runs",
+    description: "Tests nothing else: `GET /ready` tests the database and the keys.",
     headers: ["Date"],
     responses: { 200: jsonResponse("The service runs.", Health) },
   }),
@@ -58,6 +59,8 @@ health.openapi(
     method: "get",
     path: "/ready",
     summary: "Check that the service can serve requests",
+    description:
+      "For balancers and monitors: tests the database, the keys and the free space on the disk of a self-hosted server.",
     responses: {
       200: jsonResponse(
         "The database, the keys and the secrets work, and the disk is not full. `relay` shows whether a relay is connected.",
@@ -91,6 +94,7 @@ health.openapi(
     method: "get",
     path: "/.well-known/jwks.json",
     summary: "Get the public keys of access tokens",
+    description: "The same keys verify visitors' tokens and the tickets of relays.",
     responses: { 200: jsonResponse("A JSON Web Key Set.", Jwks) },
   }),
   async (c) => {

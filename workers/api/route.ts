@@ -333,7 +333,7 @@ function toDocumentedRoute(definition: RouteDefinition): DocumentedRoute {
     path,
     operationId,
     summary,
-    description: [description ?? [], requirements].flat().join("\n\n") || `${summary}.`,
+    description: [description ?? [], requirements].flat().join("\n\n"),
     security: schemes.map((scheme) => ({ [scheme]: [] })),
     request: {
       ...(params && { params }),

@@ -15,6 +15,7 @@ import {
   type AgentAdmission,
 } from "../../../durable-objects/tunnel/admission.ts";
 import { toObjectName } from "../../../durable-objects/tunnel/shards/object-name.ts";
+import { answerClose, parseClose, type SocketClose } from "../../../durable-objects/websockets.ts";
 import {
   parseCodeAndText,
   FLAG,
@@ -55,11 +56,6 @@ export const HELLO: Hello = {
 
 /** How long tokens and tunnels of tests last: less than a silent agent stays connected after the clock was moved. */
 export const LEFT_MS = HEARTBEAT_TIMEOUT_MS / 2;
-
-export interface SocketClose {
-  code: number;
-  reason: string;
-}
 
 /** A request as the agent receives it. */
 export interface ReceivedRequest {
@@ -193,7 +189,11 @@ export class TestSocket {
       this.onMessage(typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer));
     });
     this.closed = new Promise((resolve) => {
-      socket.addEventListener("close", ({ code, reason }) => resolve({ code, reason }));
+      socket.addEventListener("close", ({ code, reason, wasClean }) => {
+        // As agents and browsers do. The platform leaves it to the Worker (`web_socket_manual_reply_to_close`).
+        answerClose(socket, parseClose(code, reason, wasClean));
+        resolve({ code, reason });
+      });
     });
     socket.accept();
   }

@@ -103,10 +103,18 @@ test("the image's settings are valid, and its data is in the volume", () => {
   expect(findInstructions("VOLUME")).toEqual([environment.DATA_DIR]);
 });
 
+const ignored = read(".dockerignore")
+  .split("\n")
+  .filter((line) => /^[^#]/.test(line));
+
+/** Whether a file is in the image: of the patterns that match it, the last one decides. */
+function isInImage(path: string): boolean {
+  const names = ignored.map((line) => ({ name: line.replace("!", ""), isIn: line[0] === "!" }));
+  const last = names.findLast(({ name }) => path === name || path.startsWith(`${name}/`));
+  return last?.isIn ?? true;
+}
+
 test("nothing that the build needs is left out of the image, and no secret is in it", () => {
-  const ignored = read(".dockerignore")
-    .split("\n")
-    .filter((line) => /^[^#]/.test(line));
   for (const needed of [
     "package.json",
     "package-lock.json",
@@ -123,6 +131,16 @@ test("nothing that the build needs is left out of the image, and no secret is in
   for (const path of ignored.filter((one) => /^[a-z]/.test(one) && one !== "agent/executables")) {
     expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
   }
+});
+
+test("the image has each configuration of TypeScript that tsconfig.json names: Vite reads all of them", () => {
+  const { references } = JSON.parse(read("tsconfig.json")) as { references: { path: string }[] };
+  const files = references.map(({ path }) =>
+    join(path, path.endsWith(".json") ? "" : "tsconfig.json").replace(/\/$/, ""),
+  );
+  expect(files).toContain("test/tsconfig.json");
+  expect(files.filter((file) => !existsSync(join(ROOT, file)) || !isInImage(file))).toEqual([]);
+  expect(isInImage("test/run.ts")).toBe(false);
 });
 
 test("the example for Docker Compose has valid settings, and enough time to stop", () => {

@@ -25,11 +25,13 @@ test("describes every operation, parameter and field", () => {
   const tags = new Set(document.tags.map(({ name }) => name));
   for (const {
     operationId,
+    summary,
     description,
     tags: [tag],
     parameters = [],
   } of operations) {
     expect([operationId, tags.has(tag!)]).toEqual([operationId, true]);
+    expect([operationId, description]).not.toEqual([operationId, `${summary}.`]);
     for (const text of [description, ...parameters.map((parameter) => parameter.description)]) {
       expect([operationId, text]).toEqual([operationId, expect.stringMatching(/\S/)]);
     }
@@ -42,6 +44,14 @@ test("describes every operation, parameter and field", () => {
   );
   // Add them to workers/api/reference/fields.ts, or describe them in their schema.
   expect(undescribed).toEqual([]);
+});
+
+test.each([
+  ["/orgs", "get", "`account:self`, which every role has."],
+  ["/billing", "get", "`billing:manage`, which only the role `owner` has."],
+  ["/tunnels", "post", "`tunnels:write`, which the roles `member`, `admin` and `owner` have."],
+] as const)("says who may call %s: %s", (path, method, holders) => {
+  expect(document.paths[path]![method]!.description).toContain(`the permission ${holders}`);
 });
 
 test.each([

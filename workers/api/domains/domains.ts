@@ -103,6 +103,8 @@ domains.openapi(
     method: "get",
     path: "/domains/allowed",
     summary: "Check whether a TLS proxy may request a certificate for a host",
+    description:
+      "For proxies that obtain certificates on demand: otherwise visitors could make them request any.",
     query: CertificateCheckQuery,
     responses: { 200: jsonResponse("The host belongs to this service or to a tunnel.", Ok) },
     failures: ["not_found"],
