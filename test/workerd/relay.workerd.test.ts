@@ -12,6 +12,7 @@ import {
 import { LiveTunnel } from "../harness/workerd/live-tunnel.ts";
 import { LiveRelay, networkStatus } from "../harness/workerd/live-relay.ts";
 import { rows } from "../harness/workerd/objects.ts";
+import { HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 afterEach(() => {
@@ -112,18 +113,24 @@ describe("a relay's link", () => {
     },
   );
 
-  test("that is silent is closed, also in the database", async () => {
-    const relay = new LiveRelay();
-    const link = await relay.link();
-    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), WAIT_OPTIONS);
-    await runInDurableObject(relay.stub, () => {
-      vi.useFakeTimers({ now: Date.now() + 60_000, toFake: ["Date"] });
-    });
-    expect(await relay.stub.isConnected()).toBe(false);
-    expect(await runDurableObjectAlarm(relay.stub)).toBe(true);
-    expect((await link.closed).code).toBe(CLOSE.heartbeat_timeout);
-    expect(rows.relays.has(relay.id)).toBe(false);
-  });
+  test.each([0, HOUR_MS])(
+    "that is silent is closed, also in the database, after the clock was set back by %i ms",
+    async (backMs) => {
+      const relay = new LiveRelay();
+      const link = await relay.link();
+      await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), WAIT_OPTIONS);
+      const nowMs = Date.now() - backMs;
+      await runInDurableObject(relay.stub, () => {
+        vi.useFakeTimers({ now: nowMs, toFake: ["Date"] });
+      });
+      expect(await relay.stub.isConnected()).toBe(true);
+      vi.setSystemTime(nowMs + MINUTE_MS);
+      expect(await relay.stub.isConnected()).toBe(false);
+      expect(await runDurableObjectAlarm(relay.stub)).toBe(true);
+      expect((await link.closed).code).toBe(CLOSE.heartbeat_timeout);
+      expect(rows.relays.has(relay.id)).toBe(false);
+    },
+  );
 
   test("is reported to the database when it is available again", async () => {
     rows.isDatabaseDown = true;

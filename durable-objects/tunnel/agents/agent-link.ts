@@ -24,7 +24,7 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
-import { SECOND_MS } from "../../../shared/time.ts";
+import { isRecent, SECOND_MS } from "../../../shared/time.ts";
 import { closeQuietly } from "../../websockets.ts";
 import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
@@ -260,7 +260,7 @@ export class AgentLink {
   /** @returns false when there are too many. */
   #countStray(cost = 1): boolean {
     const stray = this.#stray;
-    if (this.#lastReceivedAtMs - stray.sinceMs >= SECOND_MS) {
+    if (!isRecent(stray.sinceMs, SECOND_MS, this.#lastReceivedAtMs)) {
       stray.frames = 0;
       stray.sinceMs = this.#lastReceivedAtMs;
     }
