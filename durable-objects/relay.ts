@@ -18,6 +18,7 @@ import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { Link } from "./relay/link.ts";
 import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networks.ts";
 import { PendingRelayCommands, type RelayCommand } from "./relay/pending-commands.ts";
+import { TicketGenerations } from "./relay/ticket-generations.ts";
 import { UsageDelivery } from "./relay/usage-delivery.ts";
 
 /** How often a link is checked for silence. */
@@ -30,6 +31,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   readonly #link: Link;
   readonly #networks: Networks;
   readonly #commands: PendingRelayCommands;
+  readonly #generations: TicketGenerations;
   readonly #usage: UsageDelivery;
   /** Reports to the database are sent one after the other, so that they arrive in order. */
   #reporting: Promise<void> = Promise.resolve();
@@ -42,6 +44,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     this.#link = new Link(ctx);
     this.#networks = new Networks(ctx.storage.sql);
     this.#commands = new PendingRelayCommands(ctx.storage.sql);
+    this.#generations = new TicketGenerations(ctx.storage.kv);
     this.#usage = new UsageDelivery(async (usage) => {
       await env.TUNNEL.getByName(usage.tunnelId).addRelayedUsage(usage);
     });
@@ -77,9 +80,16 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     return this.#networks.listDevices(networkId);
   }
 
+  /** For a ticket that is about to be signed. */
+  takeTicketGeneration(): number {
+    return this.#generations.take(Date.now());
+  }
+
   /** Ends associations, now or when the relay reconnects. Idempotent. */
   revoke(revocation: Revocation): void {
-    this.#sendCommand(revocation);
+    const { untilGeneration: untilMs } = revocation;
+    const untilGeneration = this.#generations.revokeUntil(untilMs, Date.now());
+    this.#sendCommand({ ...revocation, untilGeneration });
     if (revocation.reason === "network_deleted" && revocation.id !== undefined) {
       this.#networks.remove(revocation.id);
     }
@@ -87,7 +97,8 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   /** The address blocks that visitors of a TCP tunnel may connect from; null: any. */
   setAllowedCidrs(tunnelId: string, cidrs: string[] | null): void {
-    this.#sendCommand({ type: "allowed_cidrs", tunnelId, cidrs, asOfMs: Date.now() });
+    const asOfMs = this.#generations.take(Date.now());
+    this.#sendCommand({ type: "allowed_cidrs", tunnelId, cidrs, asOfMs });
   }
 
   /** The server stops: the relay is disconnected with a code that asks it to reconnect later. */

@@ -294,6 +294,47 @@ describe("a command to a relay", () => {
   });
 });
 
+describe("after the clock was set back", () => {
+  async function setClockBack(relay: LiveRelay): Promise<void> {
+    await runInDurableObject(relay.stub, () => {
+      vi.useFakeTimers({ now: Date.now() - HOUR_MS, toFake: ["Date"] });
+    });
+  }
+
+  test("a revocation includes all tickets from before it, and none from after it", async () => {
+    const relay = new LiveRelay();
+    const link = await relay.link();
+    const before = await relay.stub.takeTicketGeneration();
+    await setClockBack(relay);
+    const after = await relay.stub.takeTicketGeneration();
+    expect(after).toBeGreaterThan(before);
+    await relay.stub.revoke(revocation({ untilGeneration: Date.now() }));
+    expect(await link.next()).toMatchObject({ untilGeneration: after });
+    expect(await relay.stub.takeTicketGeneration()).toBeGreaterThan(after);
+  });
+
+  test("a ticket is valid in spite of an earlier revocation, and so is a later allowlist", async () => {
+    const relay = new LiveRelay();
+    const link = await relay.link();
+    const untilGeneration = Date.now() + 1;
+    await relay.stub.revoke(revocation({ untilGeneration }));
+    expect(await link.next()).toMatchObject({ untilGeneration });
+    await setClockBack(relay);
+    expect(await relay.stub.takeTicketGeneration()).toBeGreaterThan(untilGeneration);
+    const tunnelId = crypto.randomUUID();
+    await relay.stub.setAllowedCidrs(tunnelId, []);
+    const { asOfMs } = (await link.next()) as { asOfMs: number };
+    expect(asOfMs).toBeGreaterThan(untilGeneration);
+    expect(await relay.stub.takeTicketGeneration()).toBeGreaterThan(asOfMs);
+  });
+
+  test("a revocation of all tickets does not use up the later generations", async () => {
+    const relay = new LiveRelay();
+    await relay.stub.revoke(revocation({ untilGeneration: Number.MAX_SAFE_INTEGER }));
+    expect(await relay.stub.takeTicketGeneration()).toBeLessThan(Date.now() + HOUR_MS);
+  });
+});
+
 describe("a tunnel's usage", () => {
   const usage = (bytesIn: number): AssociationUsage => ({
     tunnelId: "tunnel",
