@@ -253,7 +253,6 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   /** Called by a relay with the totals of one association. The same totals again change nothing. */
   addRelayedUsage(usage: AssociationUsage): void {
-    this.#parts.reports.setTunnelId(usage.tunnelId);
     this.#parts.reports.addRelayedUsage(usage);
   }
 

@@ -349,6 +349,8 @@ describe("a tunnel's usage", () => {
   test("reaches the tunnel's object, and counts once however often it is reported", async () => {
     const relay = new LiveRelay();
     const [link, tunnel] = [await relay.link(), new LiveTunnel()];
+    // A relay serves a tunnel only after its agent has connected to the tunnel's object.
+    await tunnel.agent();
     const report = { ...usage(7), tunnelId: tunnel.id, bytesOut: 5, connections: 2 };
     for (let times = 0; times < 3; times++) link.report({ tunnels: [report] });
     link.report({ tunnels: [{ ...report, bytesIn: 9 }] });
