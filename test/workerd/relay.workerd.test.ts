@@ -1,15 +1,8 @@
 /** A relay's object: its link, the relay's reports, and the commands to the relay. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { UsageDelivery } from "../../durable-objects/relay/usage-delivery.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
-import {
-  RELAY_PING,
-  RELAY_PONG,
-  type Revocation,
-  type AssociationUsage,
-} from "../../protocol/relay/link.ts";
-import { LiveTunnel } from "../harness/workerd/live-tunnel.ts";
+import { RELAY_PING, RELAY_PONG, type Revocation } from "../../protocol/relay/link.ts";
 import { LiveRelay, networkStatus } from "../harness/workerd/live-relay.ts";
 import { rows } from "../harness/workerd/objects.ts";
 import { HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
@@ -332,57 +325,5 @@ describe("after the clock was set back", () => {
     const relay = new LiveRelay();
     await relay.stub.revoke(revocation({ untilGeneration: Number.MAX_SAFE_INTEGER }));
     expect(await relay.stub.takeTicketGeneration()).toBeLessThan(Date.now() + HOUR_MS);
-  });
-});
-
-describe("a tunnel's usage", () => {
-  const usage = (bytesIn: number): AssociationUsage => ({
-    tunnelId: "tunnel",
-    source: "epoch/1",
-    tokenNonce: "ab",
-    connections: 1,
-    openConnections: 1,
-    bytesIn,
-    bytesOut: 0,
-  });
-
-  test("reaches the tunnel's object, and counts once however often it is reported", async () => {
-    const relay = new LiveRelay();
-    const [link, tunnel] = [await relay.link(), new LiveTunnel()];
-    // A relay serves a tunnel only after its agent has connected to the tunnel's object.
-    await tunnel.agent();
-    const report = { ...usage(7), tunnelId: tunnel.id, bytesOut: 5, connections: 2 };
-    for (let times = 0; times < 3; times++) link.report({ tunnels: [report] });
-    link.report({ tunnels: [{ ...report, bytesIn: 9 }] });
-    await vi.waitFor(async () => {
-      await runDurableObjectAlarm(tunnel.stub);
-      const reported = rows.reports.findLast(({ tunnelId }) => tunnelId === tunnel.id);
-      expect(reported).toMatchObject({ bytesIn: 9, bytesOut: 5 });
-    }, WAIT_OPTIONS);
-  });
-
-  test("that is reported during a delivery is delivered afterwards, only the newest", async () => {
-    const delivered: number[] = [];
-    const first = Promise.withResolvers<void>();
-    const delivery = new UsageDelivery(async ({ bytesIn }) => {
-      delivered.push(bytesIn);
-      if (delivered.length === 1) await first.promise;
-    });
-    const done = delivery.deliver(usage(1));
-    await delivery.deliver(usage(2));
-    await delivery.deliver(usage(3));
-    first.resolve();
-    await done;
-    expect(delivered).toEqual([1, 3]);
-  });
-
-  test("is delivered again after a failure", async () => {
-    const attempts: number[] = [];
-    const delivery = new UsageDelivery(({ bytesIn }) => {
-      attempts.push(bytesIn);
-      return attempts.length === 1 ? Promise.reject(new Error("overloaded")) : Promise.resolve();
-    });
-    await delivery.deliver(usage(7));
-    expect(attempts).toEqual([7, 7]);
   });
 });
