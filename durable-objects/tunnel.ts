@@ -361,9 +361,10 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     const attachment = readAttachment(socket);
     if (attachment.kind === "client") return this.#parts.clients.onClosed(socket, close);
     if (attachment.kind === "visitor") return this.#parts.visitors.sockets.onClosed(socket, close);
+    const hasLink = this.#parts.agents.findLink(socket) !== undefined;
     this.#parts.agents.onClosed(socket, close);
     // A Close that wakes the object finds no link, only the record that an agent was connected.
-    if (attachment.hello && this.#parts.lastAgent.isConnected)
+    if (!hasLink && attachment.hello && this.#parts.lastAgent.isConnected)
       this.#onAgentDisconnected({ willReturn: true });
   }
 

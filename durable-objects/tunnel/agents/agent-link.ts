@@ -200,6 +200,8 @@ export class AgentLink {
 
   close(name: CloseName, explanation: string): void {
     this.#sender.flush();
+    // Its Close needs no report: the caller reports the end of the connection.
+    this.socket.serializeAttachment({ ...this.#attachment, hello: null });
     // The agent may have closed the connection already.
     closeQuietly(this.socket, CLOSE[name], formatCloseReason(name, explanation));
     this.failStreams();
