@@ -9,7 +9,7 @@ import { LimitedLog } from "../../shared/log.ts";
 import { STORED_USAGE_MAX_MS } from "../limits.ts";
 
 /** More than the associations whose last counts a relay keeps. Beyond it the oldest count is lost. */
-export const STORED_USAGE_MAX_COUNTS = 20_000;
+const STORED_USAGE_MAX_COUNTS = 20_000;
 const RETRIES_AT_ONCE = 32;
 
 const lostCounts = new LimitedLog("error", "relayed_usage_lost");
