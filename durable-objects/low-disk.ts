@@ -5,7 +5,7 @@
  * server reports its disk repeatedly (`ObjectsControl`). On Cloudflare there are no such reports.
  */
 import type { DiskShortage } from "../protocol/self-host/disk-shortage.ts";
-import { SECOND_MS } from "../shared/time.ts";
+import { isAhead, SECOND_MS } from "../shared/time.ts";
 
 /** How long a report is valid. The server repeats it more often. */
 const REPORT_HOLDS_MS = 10 * SECOND_MS;
@@ -23,7 +23,7 @@ export function reportLowDisk(nowMs: number, shortage: DiskShortage): void {
 
 /** @returns null while there is enough space. */
 export function getDiskShortage(nowMs: number): DiskShortage | null {
-  return nowMs < reportHoldsUntilMs ? reported : null;
+  return isAhead(reportHoldsUntilMs, REPORT_HOLDS_MS, nowMs) ? reported : null;
 }
 
 /** Whether objects must not even replace what they store. */

@@ -6,6 +6,7 @@ import { DurableObject } from "cloudflare:workers";
 import { RELAY_LINK_MESSAGE_MAX_BYTES } from "../protocol/relay/limits.ts";
 import {
   RelayToApiMessage,
+  type AssociationUsage,
   type RelayHello,
   type RelayStatus,
   type Revocation,
@@ -18,9 +19,10 @@ import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { Link } from "./relay/link.ts";
 import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networks.ts";
 import { PendingRelayCommands, type RelayCommand } from "./relay/pending-commands.ts";
+import { TicketGenerations } from "./relay/ticket-generations.ts";
 import { UsageDelivery } from "./relay/usage-delivery.ts";
 
-/** How often a link is checked for silence. */
+/** How often a link is checked for silence, and undelivered usage counts are delivered again. */
 const CHECK_INTERVAL_MS = 30_000;
 const RETRY_AFTER_MS = 1_000;
 /** The epoch that was last reported to the database as connected. Missing: none. */
@@ -30,6 +32,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   readonly #link: Link;
   readonly #networks: Networks;
   readonly #commands: PendingRelayCommands;
+  readonly #generations: TicketGenerations;
   readonly #usage: UsageDelivery;
   /** Reports to the database are sent one after the other, so that they arrive in order. */
   #reporting: Promise<void> = Promise.resolve();
@@ -42,7 +45,8 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     this.#link = new Link(ctx);
     this.#networks = new Networks(ctx.storage.sql);
     this.#commands = new PendingRelayCommands(ctx.storage.sql);
-    this.#usage = new UsageDelivery(async (usage) => {
+    this.#generations = new TicketGenerations(ctx.storage.kv);
+    this.#usage = new UsageDelivery(ctx.storage.sql, async (usage) => {
       await env.TUNNEL.getByName(usage.tunnelId).addRelayedUsage(usage);
     });
   }
@@ -77,9 +81,16 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     return this.#networks.listDevices(networkId);
   }
 
+  /** For a ticket that is about to be signed. */
+  takeTicketGeneration(): number {
+    return this.#generations.take(Date.now());
+  }
+
   /** Ends associations, now or when the relay reconnects. Idempotent. */
   revoke(revocation: Revocation): void {
-    this.#sendCommand(revocation);
+    const { untilGeneration: untilMs } = revocation;
+    const untilGeneration = this.#generations.revokeUntil(untilMs, Date.now());
+    this.#sendCommand({ ...revocation, untilGeneration });
     if (revocation.reason === "network_deleted" && revocation.id !== undefined) {
       this.#networks.remove(revocation.id);
     }
@@ -87,7 +98,8 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   /** The address blocks that visitors of a TCP tunnel may connect from; null: any. */
   setAllowedCidrs(tunnelId: string, cidrs: string[] | null): void {
-    this.#sendCommand({ type: "allowed_cidrs", tunnelId, cidrs, asOfMs: Date.now() });
+    const asOfMs = this.#generations.take(Date.now());
+    this.#sendCommand({ type: "allowed_cidrs", tunnelId, cidrs, asOfMs });
   }
 
   /** The server stops: the relay is disconnected with a code that asks it to reconnect later. */
@@ -124,6 +136,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   override async alarm(): Promise<void> {
     const now = Date.now();
     this.#commands.removeExpired(now);
+    this.ctx.waitUntil(this.#usage.retry(now));
     if (this.#link.isSilent(now)) {
       this.#networks.save();
       this.#link.closeAll("heartbeat_timeout", "no message from the relay");
@@ -154,7 +167,14 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
       if (isNew && this.#commands.isDeleted(network.networkId)) continue;
       this.#networks.apply(network, { linkId, epoch: hello.epoch });
     }
-    for (const usage of tunnels) this.ctx.waitUntil(this.#usage.deliver(usage));
+    for (const usage of tunnels) this.ctx.waitUntil(this.#deliverUsage(usage));
+  }
+
+  /** The alarm delivers again what could not be delivered. */
+  async #deliverUsage(usage: AssociationUsage): Promise<void> {
+    await this.#usage.deliver(usage);
+    if (this.#usage.hasUndelivered && (await this.ctx.storage.getAlarm()) === null)
+      await this.ctx.storage.setAlarm(Date.now() + CHECK_INTERVAL_MS);
   }
 
   #sendCommand(command: RelayCommand): void {
@@ -209,9 +229,10 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
       this.#hasNewHello ||= hello !== undefined;
     }
     await this.#sendReservedPorts();
-    // Without a link there is nothing to check for silence.
     if (hasFailed) await this.ctx.storage.setAlarm(Date.now() + RETRY_AFTER_MS);
-    else if (this.#link.hello) await this.ctx.storage.setAlarm(Date.now() + CHECK_INTERVAL_MS);
+    // Without a link there is nothing to check for silence.
+    else if (this.#link.hello || this.#usage.hasUndelivered)
+      await this.ctx.storage.setAlarm(Date.now() + CHECK_INTERVAL_MS);
   }
 
   /** For the relay's metrics, where an operator sees that few ports are left. */

@@ -253,7 +253,6 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   /** Called by a relay with the totals of one association. The same totals again change nothing. */
   addRelayedUsage(usage: AssociationUsage): void {
-    this.#parts.reports.setTunnelId(usage.tunnelId);
     this.#parts.reports.addRelayedUsage(usage);
   }
 
@@ -362,9 +361,10 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     const attachment = readAttachment(socket);
     if (attachment.kind === "client") return this.#parts.clients.onClosed(socket, close);
     if (attachment.kind === "visitor") return this.#parts.visitors.sockets.onClosed(socket, close);
+    const hasLink = this.#parts.agents.findLink(socket) !== undefined;
     this.#parts.agents.onClosed(socket, close);
     // A Close that wakes the object finds no link, only the record that an agent was connected.
-    if (attachment.hello && this.#parts.lastAgent.isConnected)
+    if (!hasLink && attachment.hello && this.#parts.lastAgent.isConnected)
       this.#onAgentDisconnected({ willReturn: true });
   }
 

@@ -6,7 +6,7 @@ import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { z } from "zod";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
-import { MINUTE_MS } from "../../shared/time.ts";
+import { isRecent, MINUTE_MS } from "../../shared/time.ts";
 
 const ISSUER_REQUEST_TIMEOUT_MS = 5_000;
 const ISSUER_DOCUMENT_MAX_BYTES = 256 * 1024;
@@ -45,8 +45,8 @@ export class IssuerKeys {
     const entry = this.#entries.get(issuer);
     const nowMs = this.#now();
     if (!entry) return this.#fetch(issuer, null);
-    if (entry.keys && nowMs - entry.loadedAtMs < ISSUER_KEYS_MAX_MS) return entry.keys;
-    return nowMs - entry.requestedAtMs < ISSUER_DOWN_MS
+    if (entry.keys && isRecent(entry.loadedAtMs, ISSUER_KEYS_MAX_MS, nowMs)) return entry.keys;
+    return isRecent(entry.requestedAtMs, ISSUER_DOWN_MS, nowMs)
       ? entry.response
       : this.#fetch(issuer, null);
   }
@@ -54,8 +54,9 @@ export class IssuerKeys {
   /** For a token with an unknown key id: fetches the keys again, or returns those of a recent request. */
   async refresh(issuer: string): Promise<KeySet | null> {
     const entry = this.#entries.get(issuer);
-    const isRecent = entry && this.#now() - entry.requestedAtMs < ISSUER_REFETCH_MIN_MS;
-    return isRecent ? entry.response : this.#fetch(issuer, entry ?? null);
+    return entry && isRecent(entry.requestedAtMs, ISSUER_REFETCH_MIN_MS, this.#now())
+      ? entry.response
+      : this.#fetch(issuer, entry ?? null);
   }
 
   #fetch(issuer: string, previous: Entry | null): Promise<KeySet | null> {

@@ -15,6 +15,7 @@ import { computeKeyedHash } from "./keyed-hash.ts";
 import { isPasswordTooLong } from "./password-hash.ts";
 import type { BasicAuth } from "../settings.ts";
 import { fromBase64 } from "../../shared/bytes.ts";
+import { isAhead, isRecent } from "../../shared/time.ts";
 
 /** A longer `Authorization` header is treated as a wrong password. */
 const BASIC_CREDENTIALS_MAX_CHARS = 4_096;
@@ -164,7 +165,8 @@ export class PasswordAuthenticator {
 
   #isTurn(key: string, self: symbol): boolean {
     const nowMs = this.#deps.now();
-    if (nowMs < this.#nextHashAtMs || this.#queue.get(key)?.owner !== self) return false;
+    if (isAhead(this.#nextHashAtMs, PASSWORD_CHECK_INTERVAL_MS, nowMs)) return false;
+    if (this.#queue.get(key)?.owner !== self) return false;
     for (const [other, entry] of this.#queue) if (!isAbandoned(entry, nowMs)) return other === key;
     return false;
   }
@@ -184,7 +186,7 @@ function toAttemptKey({ passwordHash }: BasicAuth, source: string): string {
 }
 
 function isAbandoned({ polledAtMs }: QueueEntry, nowMs: number): boolean {
-  return nowMs - polledAtMs > PASSWORD_CHECK_ABANDONED_MS;
+  return !isRecent(polledAtMs, PASSWORD_CHECK_ABANDONED_MS, nowMs);
 }
 
 interface Credentials {

@@ -3,6 +3,7 @@
  * batches, one batch at a time, and names that were not found are remembered for a while.
  */
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
+import { isAhead } from "../../shared/time.ts";
 
 export const LOOK_UP_BATCH_NAMES = 200;
 /** The shortest time between the starts of two batches. */
@@ -19,7 +20,7 @@ export class LookUps<Found> {
   /** @returns only the names that exist. */
   readonly #findAll: (names: string[]) => Promise<Map<string, Found>>;
   /** Names that do not exist, each with the time until which this is remembered. */
-  readonly #misses = new BoundedMap<string, number>(MISSES_MAX);
+  readonly #missesUntilMs = new BoundedMap<string, number>(MISSES_MAX);
   /** Those that wait, in the order of their arrival. */
   readonly #pending = new Map<string, Pending<Found>>();
   #isRunning = false;
@@ -34,7 +35,8 @@ export class LookUps<Found> {
    * @throws whatever the query throws.
    */
   find(name: string): Promise<Found | null | "busy"> {
-    if (this.#isKnownMiss(name)) return Promise.resolve(null);
+    const missUntilMs = this.#missesUntilMs.get(name) ?? 0;
+    if (isAhead(missUntilMs, LOOK_UP_MISS_MS, Date.now())) return Promise.resolve(null);
     const earlier = this.#pending.get(name);
     if (earlier) return earlier.promise;
     if (this.#pending.size >= LOOK_UPS_PENDING_MAX) return Promise.resolve("busy");
@@ -42,12 +44,6 @@ export class LookUps<Found> {
     this.#pending.set(name, pending);
     if (!this.#isRunning) void this.#run();
     return pending.promise;
-  }
-
-  /** A miss from a later time, before the clock was set back, is not believed. */
-  #isKnownMiss(name: string): boolean {
-    const leftMs = (this.#misses.get(name) ?? 0) - Date.now();
-    return leftMs > 0 && leftMs <= LOOK_UP_MISS_MS;
   }
 
   async #run(): Promise<void> {
@@ -67,7 +63,7 @@ export class LookUps<Found> {
       const found = await this.#findAll(batch.map(([name]) => name));
       for (const [name, { resolve }] of batch) {
         const result = found.get(name) ?? null;
-        if (result === null) this.#misses.set(name, Date.now() + LOOK_UP_MISS_MS);
+        if (result === null) this.#missesUntilMs.set(name, Date.now() + LOOK_UP_MISS_MS);
         resolve(result);
       }
     } catch (error) {

@@ -71,23 +71,26 @@ export class Deliveries {
     this.#sql.exec("update kept set latest_place = ?", place);
   }
 
-  /** Removes the oldest deliveries up to position `upTo` until this one fits. @returns whether it does. */
+  /**
+   * Removes the oldest deliveries up to position `upTo`, as many as are needed for this one.
+   * @returns false when even all of them would not be enough. Then none is removed.
+   */
   makeRoomFor({ headers, body }: NewDelivery, maxBytes: number, upTo: number): boolean {
-    const needed = computeSize(JSON.stringify(headers), body);
-    let excess = this.bytes + needed - maxBytes;
-    while (excess > 0) {
-      const [oldest] = this.#sql
-        .exec<{ place: number; bytes: number }>(
-          "select place, bytes from deliveries where place <= ? order by place limit 1",
-          upTo,
-        )
-        .toArray();
-      if (!oldest) return false;
-      this.#sql.exec("delete from deliveries where place = ?", oldest.place);
-      this.#addBytes(-oldest.bytes);
-      excess -= oldest.bytes;
+    const excess = this.bytes + computeSize(JSON.stringify(headers), body) - maxBytes;
+    if (excess <= 0) return true;
+    const oldest = this.#sql.exec<{ place: number; bytes: number }>(
+      "select place, bytes from deliveries where place <= ? order by place",
+      upTo,
+    );
+    let removable = 0;
+    for (const { place, bytes } of oldest) {
+      removable += bytes;
+      if (removable < excess) continue;
+      this.#sql.exec("delete from deliveries where place <= ?", place);
+      this.#addBytes(-removable);
+      return true;
     }
-    return true;
+    return false;
   }
 
   /** The deliveries after a position, the oldest first; as many as fit in one page. */

@@ -85,10 +85,13 @@ export class Link {
 
   /** Heartbeats count as activity: the platform answers them and records when. */
   isSilent(nowMs: number): boolean {
-    if (!this.#open) return false;
-    const { socket, activeAtMs } = this.#open;
-    const pingedAtMs = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;
-    return nowMs - Math.max(activeAtMs, pingedAtMs) > SILENCE_MAX_MS;
+    const open = this.#open;
+    if (!open) return false;
+    const pingedAtMs = this.#ctx.getWebSocketAutoResponseTimestamp(open.socket)?.getTime() ?? 0;
+    // Later times are from before the clock was set back.
+    open.activeAtMs = Math.min(open.activeAtMs, nowMs);
+    if (pingedAtMs <= nowMs) open.activeAtMs = Math.max(open.activeAtMs, pingedAtMs);
+    return nowMs - open.activeAtMs > SILENCE_MAX_MS;
   }
 
   /** Does nothing when no relay is connected. */

@@ -107,7 +107,7 @@ export const ApiToRelayMessage = z.discriminatedUnion("type", [
     /** Default: every port. */
     port: z.int().optional(),
     reason: z.enum(REVOCATION_REASONS),
-    /** Tickets of a generation up to this are refused from now on. Milliseconds since the epoch. */
+    /** Tickets of a generation up to this are refused from now on. */
     untilGeneration: z.int(),
   }),
   /** Blocks that visitors of a TCP tunnel may come from, from the next connection on. */
@@ -115,7 +115,7 @@ export const ApiToRelayMessage = z.discriminatedUnion("type", [
     type: z.literal("allowed_cidrs"),
     tunnelId: z.uuid(),
     cidrs: z.array(z.string()).nullable(),
-    /** When it was sent: a ticket of a higher generation carries a later list. Milliseconds since the epoch. */
+    /** A generation: a ticket with a higher one has a later list. */
     asOfMs: z.int(),
   }),
   /** How many of the relay's ports are reserved, for its metrics: sent after a hello and every 30 seconds. */

@@ -20,7 +20,10 @@ const TicketClaims = z.object({
   org: z.uuid(),
   /** The port that is reserved for it. */
   port: z.int().min(1).max(65_535),
-  /** When two agents ask for one port, the one with the higher generation serves it. Milliseconds since the epoch. */
+  /**
+   * When two agents ask for one port, the one with the higher generation serves it. Milliseconds since the epoch, and higher than
+   * in all earlier tickets for the relay.
+   */
   generation: z.int().min(0),
   /** Megabits a second, in each direction. */
   mbps: z.int().min(1),

@@ -213,6 +213,11 @@ test("only acknowledged deliveries are removed to make room, the oldest first", 
   await stub.acknowledge(2);
   expect(await stub.store(newDelivery("d", body), 1)).toEqual({ outcome: "stored" });
   expect(await readIds(stub)).toEqual(["b", "c", "d"]);
+  // Both acknowledged ones would not make room for it.
+  const large = newDelivery("e", new Uint8Array(3 * body.length));
+  await stub.acknowledge(3);
+  expect(await stub.store(large, 1)).toEqual({ outcome: "full" });
+  expect(await readIds(stub)).toEqual(["b", "c", "d"]);
 });
 
 test("a receiver limits the rate of deliveries, also after hibernation", async () => {

@@ -1,17 +1,11 @@
 /** A relay's object: its link, the relay's reports, and the commands to the relay. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { UsageDelivery } from "../../durable-objects/relay/usage-delivery.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
-import {
-  RELAY_PING,
-  RELAY_PONG,
-  type Revocation,
-  type AssociationUsage,
-} from "../../protocol/relay/link.ts";
-import { LiveTunnel } from "../harness/workerd/live-tunnel.ts";
+import { RELAY_PING, RELAY_PONG, type Revocation } from "../../protocol/relay/link.ts";
 import { LiveRelay, networkStatus } from "../harness/workerd/live-relay.ts";
 import { rows } from "../harness/workerd/objects.ts";
+import { HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 afterEach(() => {
@@ -112,18 +106,24 @@ describe("a relay's link", () => {
     },
   );
 
-  test("that is silent is closed, also in the database", async () => {
-    const relay = new LiveRelay();
-    const link = await relay.link();
-    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), WAIT_OPTIONS);
-    await runInDurableObject(relay.stub, () => {
-      vi.useFakeTimers({ now: Date.now() + 60_000, toFake: ["Date"] });
-    });
-    expect(await relay.stub.isConnected()).toBe(false);
-    expect(await runDurableObjectAlarm(relay.stub)).toBe(true);
-    expect((await link.closed).code).toBe(CLOSE.heartbeat_timeout);
-    expect(rows.relays.has(relay.id)).toBe(false);
-  });
+  test.each([0, HOUR_MS])(
+    "that is silent is closed, also in the database, after the clock was set back by %i ms",
+    async (backMs) => {
+      const relay = new LiveRelay();
+      const link = await relay.link();
+      await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), WAIT_OPTIONS);
+      const nowMs = Date.now() - backMs;
+      await runInDurableObject(relay.stub, () => {
+        vi.useFakeTimers({ now: nowMs, toFake: ["Date"] });
+      });
+      expect(await relay.stub.isConnected()).toBe(true);
+      vi.setSystemTime(nowMs + MINUTE_MS);
+      expect(await relay.stub.isConnected()).toBe(false);
+      expect(await runDurableObjectAlarm(relay.stub)).toBe(true);
+      expect((await link.closed).code).toBe(CLOSE.heartbeat_timeout);
+      expect(rows.relays.has(relay.id)).toBe(false);
+    },
+  );
 
   test("is reported to the database when it is available again", async () => {
     rows.isDatabaseDown = true;
@@ -287,52 +287,43 @@ describe("a command to a relay", () => {
   });
 });
 
-describe("a tunnel's usage", () => {
-  const usage = (bytesIn: number): AssociationUsage => ({
-    tunnelId: "tunnel",
-    source: "epoch/1",
-    tokenNonce: "ab",
-    connections: 1,
-    openConnections: 1,
-    bytesIn,
-    bytesOut: 0,
-  });
+describe("after the clock was set back", () => {
+  async function setClockBack(relay: LiveRelay): Promise<void> {
+    await runInDurableObject(relay.stub, () => {
+      vi.useFakeTimers({ now: Date.now() - HOUR_MS, toFake: ["Date"] });
+    });
+  }
 
-  test("reaches the tunnel's object, and counts once however often it is reported", async () => {
+  test("a revocation includes all tickets from before it, and none from after it", async () => {
     const relay = new LiveRelay();
-    const [link, tunnel] = [await relay.link(), new LiveTunnel()];
-    const report = { ...usage(7), tunnelId: tunnel.id, bytesOut: 5, connections: 2 };
-    for (let times = 0; times < 3; times++) link.report({ tunnels: [report] });
-    link.report({ tunnels: [{ ...report, bytesIn: 9 }] });
-    await vi.waitFor(async () => {
-      await runDurableObjectAlarm(tunnel.stub);
-      const reported = rows.reports.findLast(({ tunnelId }) => tunnelId === tunnel.id);
-      expect(reported).toMatchObject({ bytesIn: 9, bytesOut: 5 });
-    }, WAIT_OPTIONS);
+    const link = await relay.link();
+    const before = await relay.stub.takeTicketGeneration();
+    await setClockBack(relay);
+    const after = await relay.stub.takeTicketGeneration();
+    expect(after).toBeGreaterThan(before);
+    await relay.stub.revoke(revocation({ untilGeneration: Date.now() }));
+    expect(await link.next()).toMatchObject({ untilGeneration: after });
+    expect(await relay.stub.takeTicketGeneration()).toBeGreaterThan(after);
   });
 
-  test("that is reported during a delivery is delivered afterwards, only the newest", async () => {
-    const delivered: number[] = [];
-    const first = Promise.withResolvers<void>();
-    const delivery = new UsageDelivery(async ({ bytesIn }) => {
-      delivered.push(bytesIn);
-      if (delivered.length === 1) await first.promise;
-    });
-    const done = delivery.deliver(usage(1));
-    await delivery.deliver(usage(2));
-    await delivery.deliver(usage(3));
-    first.resolve();
-    await done;
-    expect(delivered).toEqual([1, 3]);
+  test("a ticket is valid in spite of an earlier revocation, and so is a later allowlist", async () => {
+    const relay = new LiveRelay();
+    const link = await relay.link();
+    const untilGeneration = Date.now() + 1;
+    await relay.stub.revoke(revocation({ untilGeneration }));
+    expect(await link.next()).toMatchObject({ untilGeneration });
+    await setClockBack(relay);
+    expect(await relay.stub.takeTicketGeneration()).toBeGreaterThan(untilGeneration);
+    const tunnelId = crypto.randomUUID();
+    await relay.stub.setAllowedCidrs(tunnelId, []);
+    const { asOfMs } = (await link.next()) as { asOfMs: number };
+    expect(asOfMs).toBeGreaterThan(untilGeneration);
+    expect(await relay.stub.takeTicketGeneration()).toBeGreaterThan(asOfMs);
   });
 
-  test("is delivered again after a failure", async () => {
-    const attempts: number[] = [];
-    const delivery = new UsageDelivery(({ bytesIn }) => {
-      attempts.push(bytesIn);
-      return attempts.length === 1 ? Promise.reject(new Error("overloaded")) : Promise.resolve();
-    });
-    await delivery.deliver(usage(7));
-    expect(attempts).toEqual([7, 7]);
+  test("a revocation of all tickets does not use up the later generations", async () => {
+    const relay = new LiveRelay();
+    await relay.stub.revoke(revocation({ untilGeneration: Number.MAX_SAFE_INTEGER }));
+    expect(await relay.stub.takeTicketGeneration()).toBeLessThan(Date.now() + HOUR_MS);
   });
 });

@@ -15,17 +15,24 @@ import { rateLimiterObject } from "../objects.ts";
 import { readRefreshCookie } from "./accounts/refresh-cookie.ts";
 import type { ApiContext, ApiEnv, Guard } from "./route.ts";
 
-/**
- * Reading the list of providers, a machine's polls and renewals: a page or a long poll repeats them. A visitor's return
- * from a provider too: the start of the sign-in was counted already, and the visitors of an office share one address.
- */
+/** Reading the list of providers, a machine's polls and renewals: a page or a long poll repeats them. */
 const POLL_RULE: TokenBucketConfig = { burst: 30, refillMs: 2_000 };
+
+/**
+ * For visitors' sign-ins, each of which takes two requests. They cost no guess, no mail and no row, and the visitors of an office
+ * share one address: sixty of them can sign in at the same time.
+ */
+const VISITOR_RULE: TokenBucketConfig = { burst: 120, refillMs: 500 };
 
 /** Each request costs a guess, a mail or a row. */
 export const rateLimited = createLimit(getAddressBucket, "the caller's IP address");
 
 export const pollRateLimited = createLimit((c) => {
   return { ...getAddressBucket(c), key: `polls of ${getGroup(c)}`, rule: POLL_RULE };
+}, "the caller's IP address");
+
+export const visitorSignInRateLimited = createLimit((c) => {
+  return { ...getAddressBucket(c), key: `visitors of ${getGroup(c)}`, rule: VISITOR_RULE };
 }, "the caller's IP address");
 
 /**

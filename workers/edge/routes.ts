@@ -9,7 +9,7 @@ import { describeError } from "../errors.ts";
 import { directoryObject } from "../objects.ts";
 import { LimitedLog } from "../../shared/log.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
-import { MINUTE_MS } from "../../shared/time.ts";
+import { isAhead, MINUTE_MS } from "../../shared/time.ts";
 
 const ROUTE_CACHE_MAX_HOSTS = 10_000;
 const ROUTE_CACHE_HIT_MS = MINUTE_MS;
@@ -35,10 +35,10 @@ const missesUntilMs = new BoundedMap<string, number>(MISSES_MAX_HOSTS);
 /** @returns the tunnel's objects, null when the host has no tunnel, undefined when the route is not cached. */
 export function getCachedTargets(routeName: string): TunnelTarget[] | null | undefined {
   const cached = routes.get(routeName);
-  if (cached !== undefined && cached.untilMs > Date.now()) return cached.targets;
-  const missLeftMs = (missesUntilMs.get(routeName) ?? 0) - Date.now();
-  // More is left of a miss when the clock was set back since: it is not believed.
-  return missLeftMs > 0 && missLeftMs <= ROUTE_MISS_CACHED_MS ? null : undefined;
+  const nowMs = Date.now();
+  if (cached && isAhead(cached.untilMs, ROUTE_CACHE_HIT_MS, nowMs)) return cached.targets;
+  const isMiss = isAhead(missesUntilMs.get(routeName) ?? 0, ROUTE_MISS_CACHED_MS, nowMs);
+  return isMiss ? null : undefined;
 }
 
 /**

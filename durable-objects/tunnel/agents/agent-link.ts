@@ -24,7 +24,7 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
-import { SECOND_MS } from "../../../shared/time.ts";
+import { isRecent, SECOND_MS } from "../../../shared/time.ts";
 import { closeQuietly } from "../../websockets.ts";
 import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
@@ -200,6 +200,8 @@ export class AgentLink {
 
   close(name: CloseName, explanation: string): void {
     this.#sender.flush();
+    // Its Close needs no report: the caller reports the end of the connection.
+    this.socket.serializeAttachment({ ...this.#attachment, hello: null });
     // The agent may have closed the connection already.
     closeQuietly(this.socket, CLOSE[name], formatCloseReason(name, explanation));
     this.failStreams();
@@ -260,7 +262,7 @@ export class AgentLink {
   /** @returns false when there are too many. */
   #countStray(cost = 1): boolean {
     const stray = this.#stray;
-    if (this.#lastReceivedAtMs - stray.sinceMs >= SECOND_MS) {
+    if (!isRecent(stray.sinceMs, SECOND_MS, this.#lastReceivedAtMs)) {
       stray.frames = 0;
       stray.sinceMs = this.#lastReceivedAtMs;
     }

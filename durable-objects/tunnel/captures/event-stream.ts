@@ -1,5 +1,6 @@
 /** Parses server-sent events as they stream through (HTML, "Server-sent events"), without delaying them. */
 import { ENTRY_CAPTURE_MAX_BYTES } from "../../limits.ts";
+import type { CaptureMemory } from "./memory.ts";
 import type { SseEvent } from "./record.ts";
 
 /** The part of an event that is parsed: its fields may be in any order. */
@@ -17,10 +18,13 @@ export interface EndedEvents {
   unparsed: number;
 }
 
+/** Bounds the events of all streams of a tunnel. */
+type EventMemory = Pick<CaptureMemory, "admitsEvent" | "reserveParser" | "releaseParser">;
+
 export class EventStreamParser {
-  readonly #admits: () => boolean;
-  /** The beginning of the current event, in lines that end with LF. */
-  readonly #text = new Uint8Array(EVENT_MAX_BYTES);
+  readonly #memory: EventMemory;
+  /** The beginning of the current event, in lines that end with LF. Undefined before the first event that is parsed. */
+  #text: Uint8Array | undefined;
   #length = 0;
   /** The size of the current event, parsed or not, without the empty line that ends it. */
   #size = 0;
@@ -31,9 +35,15 @@ export class EventStreamParser {
   /** Whether the current event has a line that is no comment. */
   #hasFields = false;
 
-  /** @param admits asked for each event: whether it is parsed, or only counted. */
-  constructor(admits: () => boolean) {
-    this.#admits = admits;
+  /** @param memory is asked for each event whether it is parsed, or only counted. */
+  constructor(memory: EventMemory) {
+    this.#memory = memory;
+  }
+
+  /** Returns its memory. Nothing may be pushed afterwards. */
+  release(): void {
+    if (this.#text) this.#memory.releaseParser(EVENT_MAX_BYTES);
+    this.#text = undefined;
   }
 
   /** Lines are searched and copied as a whole: a stream may consist of very many bytes, or of very many events. */
@@ -67,12 +77,12 @@ export class EventStreamParser {
   }
 
   #addToLine(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#size === 0) this.#isAdmitted = this.#admits();
+    if (this.#size === 0) this.#isAdmitted = this.#hasText() && this.#memory.admitsEvent();
     if (this.#isLineEmpty && bytes[start] !== COLON) this.#hasFields = true;
     this.#isLineEmpty = false;
     this.#size += end - start;
     const length = Math.min(end - start, EVENT_MAX_BYTES - this.#length);
-    if (!this.#isAdmitted || length === 0) return;
+    if (!this.#isAdmitted || !this.#text || length === 0) return;
     this.#text.set(bytes.subarray(start, start + length), this.#length);
     this.#length += length;
   }
@@ -81,7 +91,15 @@ export class EventStreamParser {
     if (this.#isLineEmpty) return this.#endEvent(ended, nowMs);
     this.#isLineEmpty = true;
     this.#size += 1;
-    if (this.#isAdmitted && this.#length < EVENT_MAX_BYTES) this.#text[this.#length++] = LF;
+    if (this.#isAdmitted && this.#text && this.#length < EVENT_MAX_BYTES)
+      this.#text[this.#length++] = LF;
+  }
+
+  /** @returns false when there is no memory for it. */
+  #hasText(): boolean {
+    if (!this.#text && this.#memory.reserveParser(EVENT_MAX_BYTES))
+      this.#text = new Uint8Array(EVENT_MAX_BYTES);
+    return this.#text !== undefined;
   }
 
   #endEvent(ended: EndedEvents, nowMs: number): void {
@@ -96,7 +114,7 @@ export class EventStreamParser {
   }
 
   #parse(nowMs: number): SseEvent | null {
-    const text = decoder.decode(this.#text.subarray(0, this.#length));
+    const text = decoder.decode(this.#text?.subarray(0, this.#length));
     return parseEvent(text, this.#size, nowMs);
   }
 }

@@ -51,8 +51,9 @@ export class CaptureMemory {
   #written: TokenBucket | undefined;
   #parsedEvents: TokenBucket | undefined;
   #heldBytes = 0;
-  /** The part of it that heads hold. */
+  /** The parts of it that heads hold, and that no capture will contain. */
   #headBytes = 0;
+  #parserBytes = 0;
 
   /** @param now in milliseconds. */
   constructor(maxBytes: number, now: () => number = Date.now, storage?: Storage) {
@@ -68,7 +69,7 @@ export class CaptureMemory {
 
   /** The bytes that bodies and messages hold. */
   get bodyBytes(): number {
-    return this.#heldBytes - this.#headBytes;
+    return this.#heldBytes - this.#headBytes - this.#parserBytes;
   }
 
   /** @returns how many of the bytes were reserved. The caller must release them. */
@@ -99,6 +100,22 @@ export class CaptureMemory {
     this.#headBytes -= bytes;
   }
 
+  /**
+   * For what a parser holds while an exchange is open. It is not written.
+   * @returns false when there is not that much memory. Otherwise the caller must `releaseParser` it.
+   */
+  reserveParser(bytes: number): boolean {
+    if (bytes > this.#maxBytes - this.#heldBytes) return false;
+    this.#heldBytes += bytes;
+    this.#parserBytes += bytes;
+    return true;
+  }
+
+  releaseParser(bytes: number): void {
+    this.#heldBytes -= bytes;
+    this.#parserBytes -= bytes;
+  }
+
   /** What an ended capture has reserved for its bodies and heads. */
   releaseCapture({ bodyBytes, headBytes }: { bodyBytes: number; headBytes: number }): void {
     this.release(bodyBytes);
@@ -107,7 +124,8 @@ export class CaptureMemory {
 
   /** Whether the part may be stored. Bytes in memory count as written, because they will be. */
   admits(part: keyof typeof WRITE_RESERVE_BYTES): boolean {
-    return this.#refill().tokens - this.#heldBytes > WRITE_RESERVE_BYTES[part];
+    const unwrittenBytes = this.#heldBytes - this.#parserBytes;
+    return this.#refill().tokens - unwrittenBytes > WRITE_RESERVE_BYTES[part];
   }
 
   /** Whether the next server-sent event is parsed. */

@@ -154,7 +154,7 @@ export class Recording {
     const isEventStream = this.#kind === "http" && isUncompressedEventStream(lines);
     if (isEventStream) {
       this.#kind = "sse";
-      this.#events = new EventStreamParser(() => this.#observer.memory.admitsEvent());
+      this.#events = new EventStreamParser(this.#observer.memory);
     }
     if (isEventStream || status === 101) this.#observer.onLongLived(this);
   }
@@ -344,6 +344,8 @@ export class Recording {
     if (this.#state !== "open") return;
     this.#state = state;
     this.#durationMs = Date.now() - this.atMs;
+    this.#events?.release();
+    this.#events = undefined;
     this.#observer.onEnded(this);
   }
 }

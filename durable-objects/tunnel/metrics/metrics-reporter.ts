@@ -128,9 +128,11 @@ export class MetricsReporter {
 
   /** Usage that a relay reports, in totals of one association. Counted and saved in one event-loop turn. */
   addRelayedUsage(report: AssociationUsage): void {
-    const { connections, bytesIn, bytesOut } = this.#relayed.takeIncrease(report);
-    if (connections === 0 && bytesIn === 0 && bytesOut === 0) return;
+    // The storage of a tunnel that has ended was removed, and must stay empty.
+    if (this.tunnelId === undefined) return;
     const now = Date.now();
+    const { connections, bytesIn, bytesOut } = this.#relayed.takeIncrease(report, now);
+    if (connections === 0 && bytesIn === 0 && bytesOut === 0) return;
     const count = () => {
       this.usage.countAdmittedRequest(connections);
       this.usage.countIn(bytesIn);

@@ -18,6 +18,12 @@ export function formatMonth(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 7);
 }
 
+/** The month before the one of this moment. */
+function formatPreviousMonth(nowMs: number): string {
+  const now = new Date(nowMs);
+  return formatMonth(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1));
+}
+
 export class Spending {
   /** By month and token. */
   readonly #byTokenAndMonth: Map<string, MonthlyTraffic>;
@@ -60,14 +66,18 @@ export class Spending {
     });
   }
 
-  /** The totals that the database does not have yet. */
+  /**
+   * The totals that the database does not have yet. Those of last month are still stored: the tunnel's other objects may report
+   * late, and the clock may be set back. The database would ignore a total that began again.
+   */
   getUnreported(nowMs: number): TokenUsage[] {
     this.#settle(nowMs);
+    const oldestMonth = formatPreviousMonth(nowMs);
     const unreported: TokenUsage[] = [];
     for (const [key, { bytes, requests, isTold }] of this.#byTokenAndMonth) {
       const [month = "", tokenNonce = ""] = key.split(":");
       if (!isTold) unreported.push({ tokenNonce, month, bytes, requests });
-      else if (month !== formatMonth(nowMs)) this.#byTokenAndMonth.delete(key);
+      else if (month < oldestMonth) this.#byTokenAndMonth.delete(key);
     }
     return unreported;
   }

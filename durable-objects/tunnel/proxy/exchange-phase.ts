@@ -30,9 +30,11 @@ interface StreamingPhase {
   body: ResponseBody;
 }
 
-/** The visitor has a response without a body. If the agent sends one, it is dropped. */
+/** The visitor has a response without a body. If the agent sends one, it is dropped, up to a bound. */
 interface DiscardingPhase {
   kind: "discarding";
+  /** The bytes that were dropped. */
+  bytes: number;
 }
 
 /** The exchange is settled, and nothing more is sent or received. */
@@ -45,7 +47,6 @@ interface DonePhase {
 export type End = "complete" | "cut";
 
 export const WAITING: WaitingPhase = { kind: "waiting" };
-export const DISCARDING: DiscardingPhase = { kind: "discarding" };
 export const DONE: Record<End, DonePhase> = {
   complete: { kind: "done", end: "complete" },
   cut: { kind: "done", end: "cut" },

@@ -17,7 +17,6 @@ import {
   type ResponseHeaders,
 } from "./heads.ts";
 import {
-  DISCARDING,
   DONE,
   isWhole,
   WAITING,
@@ -66,6 +65,8 @@ export interface ExchangeDeps {
 }
 
 const SLOW_VISITORS = "too many bytes wait for slow visitors";
+/** Dropped of a body where none belongs, for which no rate applies. */
+const DROPPED_MAX_BYTES = STREAM_WINDOW_BYTES;
 
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
@@ -190,13 +191,14 @@ export class Exchange implements Stream {
     return true;
   }
 
-  /** @returns false when the tunnel may not buffer the chunk. */
+  /** @returns false when the tunnel may not buffer the chunk, or drops no more. */
   #takeChunk(chunk: Uint8Array): boolean {
     const phase = this.#phase;
     if (phase.kind === "streaming") return phase.body.write(chunk);
+    if (phase.kind === "discarding") phase.bytes += chunk.byteLength;
     if (phase.kind !== "held") {
       this.#grant(chunk.byteLength);
-      return true;
+      return phase.kind !== "discarding" || phase.bytes <= DROPPED_MAX_BYTES;
     }
     if (!this.#link.buffered.hold(chunk.byteLength)) return false;
     phase.chunks.push(compactView(chunk));
@@ -204,10 +206,11 @@ export class Exchange implements Stream {
     return true;
   }
 
-  /** Visitors take their responses too slowly, and this one needs memory that others use. */
+  /** Visitors take their responses too slowly, and this one needs memory that others use. Or the response is not to have a body. */
   #overflow(): void {
-    this.#reset(RESET.canceled, SLOW_VISITORS);
-    this.#cut("unavailable");
+    const isDropped = this.#phase.kind === "discarding";
+    this.#reset(RESET.canceled, isDropped ? "a body where none belongs" : SLOW_VISITORS);
+    this.#cut(isDropped ? "origin_failed" : "unavailable");
   }
 
   #endResponse(): void {
@@ -249,7 +252,7 @@ export class Exchange implements Stream {
       const headers = buildResponseHeaders(pairs, this.#requestId);
       const init = { status, headers, encodeBody: "manual" as const };
       if (this.#head.isHeadMethod || hasNoBody(status)) {
-        this.#phase = end === "open" ? DISCARDING : DONE[end];
+        this.#phase = end === "open" ? { kind: "discarding", bytes: held.bytes } : DONE[end];
         this.#grantHeld(held);
         if (end !== "open") this.#place.leave();
         return new Response(null, init);

@@ -44,7 +44,7 @@ import {
   signInNotStarted,
   providerNotConfigured,
 } from "../accounts/provider-redirects.ts";
-import { pollRateLimited, rateLimited } from "../rate-limit.ts";
+import { visitorSignInRateLimited } from "../rate-limit.ts";
 
 export const visitorSignIn = createRouter();
 
@@ -69,7 +69,7 @@ visitorSignIn.openapi(
     summary: "Sign in to visit a tunnel",
     description: "Tunnels redirect browsers here. `return_to` is a path on the tunnel's own host.",
     middleware: forBrowsers,
-    guard: rateLimited,
+    guard: visitorSignInRateLimited,
     query: StartVisitorSignIn,
     setsCookie: true,
     hasErrorPages: true,
@@ -86,7 +86,7 @@ visitorSignIn.openapi(
     path: "/edge-auth/callback",
     summary: "Complete the sign-in of a visitor",
     middleware: [forBrowsers, endAttempt],
-    guard: pollRateLimited,
+    guard: visitorSignInRateLimited,
     query: ProviderCallback,
     setsCookie: true,
     hasErrorPages: true,

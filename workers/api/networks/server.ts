@@ -153,7 +153,7 @@ networkServers.openapi(
     }
     const { relay, port } = await requireServerPort(c, network);
     await markPortServed(c.var.db, network.id);
-    const access = await issueRelayAccess(c.var.config, relay, {
+    const access = await issueRelayAccess(c.env, c.var.config, relay, {
       kind: "network",
       sub: network.id,
       org: network.orgId,

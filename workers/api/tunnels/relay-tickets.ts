@@ -53,7 +53,7 @@ relayTickets.openapi(
     const found = await findServedTunnel(c.var.db, claims, id, unusablePort);
     const tunnel = requireServed(found);
     const port_replaceable = await markPortServed(c.var.db, tunnel.id);
-    const access = await issueRelayAccess(c.var.config, tunnel.relay, {
+    const access = await issueRelayAccess(c.env, c.var.config, tunnel.relay, {
       kind: "tunnel",
       sub: tunnel.id,
       org: claims.orgId,

@@ -11,7 +11,10 @@ import {
   type TunnelTicket,
 } from "../../../protocol/relay/ticket.ts";
 import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
+import { callObject } from "../../call-object.ts";
 import type { Config } from "../../config/config.ts";
+import type { Env } from "../../env.ts";
+import { relayObject } from "../../objects.ts";
 import { getAccessTokenKeys } from "../keys.ts";
 
 type TimeClaims = "exp" | "generation";
@@ -24,15 +27,20 @@ interface RelayAddress {
   host: string;
 }
 
-/** A new ticket, with a higher generation than all earlier ones, and the relay to present it to. */
+/**
+ * A new ticket, with a higher generation than all earlier ones, and the relay to present it to.
+ * @throws ApiError `unavailable` when the relay's object can't be reached.
+ */
 export async function issueRelayAccess(
+  env: Env,
   config: Config,
   relay: RelayAddress,
   claims: TicketClaims,
 ): Promise<RelayAccess> {
-  const nowMs = Date.now();
   const { id, url, host } = relay;
-  const { ticket, expiresAtMs } = await signRelayTicket(config, id, claims, nowMs);
+  const generation = await callObject(relayObject(env, id).takeTicketGeneration());
+  const generated = { ...claims, generation };
+  const { ticket, expiresAtMs } = await signRelayTicket(config, id, generated, Date.now());
   const expires_at = new Date(expiresAtMs).toISOString();
   return { ticket, expires_at, relay: { id, url, host }, port: claims.port };
 }
@@ -40,14 +48,14 @@ export async function issueRelayAccess(
 async function signRelayTicket(
   config: Config,
   relayId: string,
-  claims: TicketClaims,
+  claims: TicketClaims & { generation: number },
   nowMs: number,
 ): Promise<{ ticket: string; expiresAtMs: number }> {
   const { kid, key } = (await getAccessTokenKeys(config)).signer;
   const { sub, ...others } = claims;
   const issuedAt = Math.floor(nowMs / 1000);
   const expiresAt = issuedAt + RELAY_TICKET_SECONDS;
-  const ticket = await new SignJWT({ ...others, generation: nowMs })
+  const ticket = await new SignJWT(others)
     .setProtectedHeader({ alg: "ES256", typ: RELAY_TICKET_TYPE, kid })
     .setSubject(sub)
     .setIssuer(config.publicOrigin)

@@ -13,6 +13,8 @@ import {
   hasNoBody,
   type RequestHead,
 } from "../heads.ts";
+import type { Usage } from "../../metrics/usage.ts";
+import { PacedQueue } from "../pacer.ts";
 import { MESSAGE_OVERHEAD_BYTES } from "../send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
 import { BoundedBuffer } from "../../../../shared/bounds/bounded-buffer.ts";
@@ -31,6 +33,7 @@ type SocketStream = Stream & MemoryHolder;
 type HandshakeOutcome = { headers: Headers } | Response | ErrorCode | "too_large";
 
 interface HandshakeDeps {
+  usage: Usage;
   memory: SocketMemory;
   recording: Recording | null;
   /** Aborted when the visitor disconnects. */
@@ -46,6 +49,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   readonly #timer: ReturnType<typeof setTimeout>;
   readonly #settle: (outcome: HandshakeOutcome) => void;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
+  readonly #toVisitor: PacedQueue;
   /** The memory that the heads of the request and of the response take. */
   #headBytes: number;
   #refusal: { status: number; headers: Headers; body: BoundedBuffer } | undefined;
@@ -68,10 +72,12 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
     this.#settle = (outcome) => {
       clearTimeout(this.#timer);
       deps.signal.removeEventListener("abort", abandon);
+      this.#toVisitor.clear();
       deps.memory.record(this, 0);
       resolve(outcome);
     };
     this.outcome = promise;
+    this.#toVisitor = new PacedQueue(link.pace.toVisitors);
     this.id = link.open(this);
     link.sendRequest(this.id, head, deps.requestId);
     deps.signal.addEventListener("abort", abandon);
@@ -154,23 +160,30 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
     if (!this.#refusal || !this.#window.recordReceived(frame.payload.byteLength)) return false;
     const { body } = this.#refusal;
     body.append(frame.payload);
+    this.#deps.usage.countOut(frame.payload.byteLength);
     this.#deps.recording?.addResponseBytes(frame.payload);
+    // This may end the handshake.
+    this.#deps.memory.record(this, this.#headBytes + body.bytes.byteLength);
     if (frame.flags & FLAG.end) this.#respondWithRefusal();
-    else this.#deps.memory.record(this, this.#headBytes + body.bytes.byteLength);
     return true;
   }
 
+  /** The response waits until the rate of the agents' token allows its body. */
   #respondWithRefusal(): void {
     const { status, headers, body } = this.#refusal!;
+    clearTimeout(this.#timer);
     headers.delete("content-length");
     this.#window.end();
     const grant = this.#window.recordConsumed(body.bytes.byteLength);
     if (grant > 0) this.#link.send((writer) => writer.writeCredit(this.id, grant));
     const whole = hasNoBody(status) ? null : body.bytes;
     this.#tryHttp(() => {
-      this.#settle(new Response(whole, { status, headers, encodeBody: "manual" }));
-      this.#deps.recording?.complete();
+      const response = new Response(whole, { status, headers, encodeBody: "manual" });
       this.#link.finish(this.id);
+      this.#toVisitor.push(body.bytes.byteLength, () => {
+        this.#deps.recording?.complete();
+        this.#settle(response);
+      });
     });
   }
 

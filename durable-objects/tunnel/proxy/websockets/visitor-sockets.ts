@@ -64,7 +64,8 @@ export class VisitorSockets {
       recording?.fail("unavailable");
       return toRefusalResponse(withRetryAfter("unavailable", SOCKET_RETRY_AFTER_MS));
     }
-    const deps = { memory: this.#memory, recording, signal, requestId };
+    const { usage } = this.#deps.reports;
+    const deps = { usage, memory: this.#memory, recording, signal, requestId };
     const handshake = new WebSocketHandshake(link, head, deps);
     const outcome = await handshake.outcome;
     if (outcome instanceof Response) {

@@ -5,6 +5,7 @@ import {
   formatPasswordHash,
 } from "../../../../access/authenticators/password-hash.ts";
 import { toUtf8 } from "../../../../shared/bytes.ts";
+import { HOUR_MS } from "../../../../shared/time.ts";
 import type { PasswordVerdict } from "../../../../access/access-request.ts";
 import {
   parseBasicCredentials,
@@ -178,6 +179,14 @@ test("a request that is canceled while it waits does not block other requests", 
   const startedAtMs = nowMs;
   expect(await settle(send("right"))).toBe("correct");
   expect(nowMs - startedAtMs).toBeLessThan(2 * PASSWORD_CHECK_ABANDONED_MS);
+});
+
+test("a password is checked as soon when the clock is set back", async () => {
+  await settle(send("else"));
+  nowMs -= HOUR_MS;
+  const startedAtMs = nowMs;
+  expect(await settle(send("right"))).toBe("correct");
+  expect(nowMs - startedAtMs).toBeLessThan(2 * PASSWORD_CHECK_INTERVAL_MS);
 });
 
 describe("credentials", () => {

@@ -11,6 +11,7 @@ import {
   VISITOR_TOKEN_MAX_CHARS,
 } from "../../../../access/authenticators/tokens.ts";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "../../../../access/authenticators/limits.ts";
+import { HOUR_MS } from "../../../../shared/time.ts";
 import type { JwtValidation } from "../../../../protocol/schemas/access/policies.ts";
 
 const ISSUER = "https://issuer.example";
@@ -365,6 +366,14 @@ describe("an issuer that is unavailable", () => {
     expect(requestedIssuers).toHaveLength(1);
     isDown = false;
     nowMs += ISSUER_DOWN_MS;
+    expect(await check(await token())).toBe("valid");
+  });
+
+  test("is requested again as soon when the clock is set back", async () => {
+    isDown = true;
+    await check(await token());
+    isDown = false;
+    nowMs -= HOUR_MS;
     expect(await check(await token())).toBe("valid");
   });
 

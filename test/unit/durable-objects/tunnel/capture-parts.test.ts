@@ -286,6 +286,8 @@ describe("the memory of captures", () => {
     recording.addResponseBytes(new TextEncoder().encode(`event: ${long}\nid: ${long}\n\n`));
     expect(memory.bodyBytes - recording.bodyBytes).toBeGreaterThan(3_000);
     recording.takeEntries();
+    expect(memory.bodyBytes - recording.bodyBytes).toBe(0);
+    recording.complete();
     expect(memory.heldBytes - recording.bodyBytes).toBe(before);
   });
 

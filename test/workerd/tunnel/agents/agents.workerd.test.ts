@@ -1,4 +1,4 @@
-import { runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import {
   STATE_FRAME_COST,
@@ -65,6 +65,19 @@ describe("an agent", () => {
     const response = tunnel.visit("/");
     second.respond((await second.nextRequest()).stream, 204);
     expect((await response).status).toBe(204);
+  });
+
+  test("that was replaced causes no report when its connection has closed", async () => {
+    const tunnel = new LiveTunnel();
+    await tunnel.agent();
+    const replaced = await runInDurableObject(tunnel.stub, (_, ctx) => ctx.getWebSockets()[0]!);
+    await tunnel.agent();
+    await runDurableObjectAlarm(tunnel.stub);
+    await runInDurableObject(tunnel.stub, async (object, { storage }) => {
+      const alarmAtMs = await storage.getAlarm();
+      object.webSocketClose(replaced, CLOSE.replaced, "", true);
+      expect(await storage.getAlarm()).toBe(alarmAtMs);
+    });
   });
 
   test("with another credential is refused while an agent is connected", async () => {

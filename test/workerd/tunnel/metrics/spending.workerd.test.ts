@@ -188,6 +188,20 @@ describe("a slow token", () => {
     expect(await socket.closed).toEqual({ code: 4001, reason: "bye" });
   });
 
+  test("delivers what a local server answers instead of accepting WebSockets at its rate, and counts it", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent(RATE);
+    const body = "n".repeat(400_000);
+    const startedAt = Date.now();
+    const answers = Array.from({ length: 2 }, () =>
+      tunnel.visit("/chat", { headers: { upgrade: "websocket" } }),
+    );
+    for (const _ of answers) agent.respond((await agent.nextRequest()).stream, 403, [], body);
+    for (const answer of answers) expect(await (await answer).text()).toHaveLength(body.length);
+    expect(Date.now() - startedAt).toBeGreaterThan(body.length / BYTES_PER_MS - 200 - 50);
+    expect((await tunnel.stub.sendReport())?.bytesOut).toBe(2 * body.length);
+  });
+
   test("does not delay a small response behind a large one", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ bandwidthLimitMbps: 1 });

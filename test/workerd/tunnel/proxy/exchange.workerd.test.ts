@@ -1,7 +1,13 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
-import { parseCredit, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
+import {
+  parseCodeAndText,
+  parseCredit,
+  FLAG,
+  FRAME,
+  RESET,
+} from "../../../../protocol/wire/frames.ts";
 import {
   RESPONSE_HEAD_MAX_BYTES,
   RESPONSE_HEADERS_MAX,
@@ -221,6 +227,21 @@ describe("a response", () => {
       expect((await answer).status).toBe(status);
       expect(await (await answer).text()).toBe("");
     }
+  });
+
+  test("to HEAD is reset when the agent sends a body without end", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/", { method: "HEAD" });
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200);
+    expect((await answer).status).toBe(200);
+    const part = new Uint8Array(STREAM_WINDOW_BYTES / 4);
+    for (let sent = 0; sent < 8; sent++) {
+      agent.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
+      if (sent < 5) await agent.next(FRAME.credit);
+    }
+    expect(parseCodeAndText((await agent.next(FRAME.reset)).payload)?.code).toBe(RESET.canceled);
   });
 });
 

@@ -64,17 +64,6 @@ describe("traffic through a relay is counted", () => {
     expect(last.at(-1)).toEqual({ tokenNonce: "token-b", month, bytes: 31, requests: 1 });
     expect(last.some(({ tokenNonce }) => tokenNonce === "token-a")).toBe(false);
   });
-
-  test("for a bounded number of associations, the newest ones", async () => {
-    const tunnel = new TcpTunnel();
-    for (let at = 0; at < 200; at++) {
-      await tunnel.stub.addRelayedUsage(usage(tunnel, { source: `epoch-1/${at}` }));
-    }
-    for (let at = 150; at < 200; at++) {
-      await tunnel.stub.addRelayedUsage(usage(tunnel, { source: `epoch-1/${at}` }));
-    }
-    expect(await tunnel.stub.sendReport()).toMatchObject({ requests: 200 });
-  });
 });
 
 describe("the relay is notified when", () => {

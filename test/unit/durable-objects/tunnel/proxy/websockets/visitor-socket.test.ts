@@ -340,7 +340,13 @@ describe("a WebSocket's handshake", () => {
     const handshake = new WebSocketHandshake(
       link as unknown as AgentLink,
       { parts: ["GET", "/"], chars: 4, flags: 0 } as never,
-      { memory: new SocketMemory(), recording: null, requestId: "0190", signal: visitor.signal },
+      {
+        usage: { countOut: () => {} } as never,
+        memory: new SocketMemory(),
+        recording: null,
+        requestId: "0190",
+        signal: visitor.signal,
+      },
     );
     return { link, visitor, handshake };
   }
