@@ -160,7 +160,7 @@ function describeInvalidResponse(
   if (code === "ERR_ASSERTION") return invalid;
   if (name !== "HTTPParserError") return undefined;
   const [, reason = ""] = /\(([^()]+)\)$/.exec(message) ?? [];
-  if (reason.startsWith("Expected HTTP/"))
+  if (/^Expected HTTP/.test(reason))
     return `${origin} does not answer in HTTP/1.1; check the port, and whether it needs https://`;
   return reason === "" ? invalid : `${invalid}: ${reason}`;
 }
