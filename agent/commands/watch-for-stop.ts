@@ -8,11 +8,21 @@ const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 };
 const NPM_COPY_MAX_MS = 1_000;
 
 /**
- * Calls `stop` after each signal, when the output can no longer be read, and when npx has ended or was interrupted.
+ * Calls `stop` once: at the first signal, when the output can no longer be read, or when npx has ended or was interrupted. A
+ * second signal ends the process at once, while `stop` waits for what is in progress.
  * @param reload what SIGHUP requests unless the terminal was closed. Without it, the signal stops the command.
  * @returns a function that ends the watch.
  */
 export function watchForStop(stop: () => void, reload?: () => void): () => void {
+  let endWatch = watchForSignal(() => {
+    endWatch();
+    endWatch = exitOnSignal();
+    stop();
+  }, reload);
+  return () => endWatch();
+}
+
+function watchForSignal(stop: () => void, reload?: () => void): () => void {
   const onHangUp = reload ? createHangUpListener(stop, reload) : stop;
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
@@ -29,11 +39,11 @@ export function watchForStop(stop: () => void, reload?: () => void): () => void 
 }
 
 /**
- * Ends the process at once when a signal stops it again while it waits for requests. The listeners of its exit restore the
+ * Ends the process at once when a signal stops it again. The listeners of its exit restore the
  * terminal. The system and the shell both send SIGHUP when a terminal is closed, so that one does not end the wait.
  * @returns a function that ends this.
  */
-export function exitOnSignal(): () => void {
+function exitOnSignal(): () => void {
   const firstAtMs = Date.now();
   const isUnderNpm = process.env.npm_command !== undefined;
   /** @param signal left out when the key of the screen was pressed, which npm does not see. */

@@ -2,6 +2,7 @@
 import { EventEmitter } from "node:events";
 import { afterEach, expect, test, vi } from "vitest";
 import { runUntilStopped } from "../../../agent/commands/run-until-stopped.ts";
+import { watchForStop } from "../../../agent/commands/watch-for-stop.ts";
 import type { RejectionError } from "../../../agent/rejection-error.ts";
 
 afterEach(() => {
@@ -84,4 +85,16 @@ test("a command stops once when Ctrl-C ends both it and npx, which started it", 
   drained.resolve();
   expect(await exitCode).toBe(0);
   expect([close, end].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
+});
+
+test("a command that waits for something else than requests, such as a delivery, ends at once at a second signal", () => {
+  vi.stubEnv("npm_command", undefined);
+  const exit = vi.spyOn(process, "exit").mockReturnValue(undefined as never);
+  const stop = vi.fn();
+  const endWatch = watchForStop(stop);
+  interrupt();
+  interrupt();
+  endWatch();
+  expect(stop).toHaveBeenCalledOnce();
+  expect(exit.mock.calls).toEqual([[130]]);
 });
