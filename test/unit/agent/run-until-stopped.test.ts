@@ -124,7 +124,7 @@ test.runIf(process.platform === "linux")(
     closeSync(input);
     const lines: string[] = [];
     const signals = { ready: "SIGHUP", "hung up": "SIGTERM" } as const;
-    for await (const line of createInterface(child.stdout)) {
+    for await (const line of createInterface(child.stdout!)) {
       lines.push(line);
       if (line === "ready" || line === "hung up") child.kill(signals[line]);
     }
