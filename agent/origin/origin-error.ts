@@ -160,7 +160,8 @@ function describeInvalidResponse(
   if (code === "ERR_ASSERTION") return invalid;
   if (name !== "HTTPParserError") return undefined;
   const [, reason = ""] = /\(([^()]+)\)$/.exec(message) ?? [];
-  if (/^Expected HTTP/.test(reason))
+  // The first bytes are not those of HTTP. undici 7 knows the code, but does not set it.
+  if (code === "HPE_INVALID_CONSTANT" || /^Expected HTTP/.test(reason))
     return `${origin} does not answer in HTTP/1.1; check the port, and whether it needs https://`;
   return reason === "" ? invalid : `${invalid}: ${reason}`;
 }
