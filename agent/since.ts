@@ -11,7 +11,9 @@ export function parseSince(text: string, nowMs: number): string | null {
   if (text === "all") return text;
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   if (count !== undefined) {
-    return new Date(nowMs - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]).toISOString();
+    const ageMs = Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+    // RFC 3339 has no years before 0, and no request is that old.
+    return new Date(Math.max(nowMs - ageMs, 0)).toISOString();
   }
   const isTimestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
   const ms = Date.parse(text);

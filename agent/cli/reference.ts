@@ -45,9 +45,11 @@ not use the access token.
 A command ends with the exit code 0 when it is done, with 1 when it failed, its output can't be written (a full disk), or the
 server rejected it, and with 2 when its arguments, or a file that they name, are invalid. One that runs until it is stopped,
 such as \`http\` and \`logs\`, also ends with 0 when it was stopped with Ctrl+C. A terminal that is closed, and the end of the
-program that reads the output, stop it as Ctrl+C does: open requests finish first. The end of that program is noticed with the
+program that reads the output, stop it as Ctrl+C does: open requests finish first. On Linux, a command that was started with \`nohup\` goes on after its
+terminal is closed. The end of that program is noticed with the
 next line. Another command that is interrupted before it is done, such as \`login\`, was not successful: a shell reports the exit
-code 130. With \`npx\`, a shell reports 130 after any Ctrl+C where \`/bin/sh\` is dash (Debian, Ubuntu), because npm then ends
+code 130. So does Ctrl+C within the first moments of any command, while the program is being loaded: nothing has been done
+then. With \`npx\`, a shell reports 130 after any Ctrl+C where \`/bin/sh\` is dash (Debian, Ubuntu), because npm then ends
 itself with the signal.`;
 
 function formatCommand(command: Command, path: string): string[] {

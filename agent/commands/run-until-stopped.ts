@@ -1,6 +1,6 @@
 /** Runs a tunnel until the user stops it or the server rejects it. */
 import { keepMemorySmall } from "../tunnel/garbage-collection.ts";
-import { exitOnSignal, watchForStop } from "./watch-for-stop.ts";
+import { watchForStop } from "./watch-for-stop.ts";
 import type { Output } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 
@@ -25,9 +25,7 @@ export function runUntilStopped(tunnel: Stoppable, output: Output): Promise<numb
       output.end(rejection);
       resolve(exitCode);
     };
-    let endWatch = watchForStop(() => {
-      endWatch();
-      endWatch = exitOnSignal();
+    const endWatch = watchForStop(() => {
       const countOpen = (): number => tunnel.openRequests ?? 0;
       if (countOpen() > 0) output.stopping?.(countOpen);
       void Promise.resolve(tunnel.close()).then(() => end(0));

@@ -1,6 +1,6 @@
 /** A file for a secret, which a command creates. */
 import { existsSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { InputError } from "../settings-error.ts";
 
@@ -19,7 +19,15 @@ export function requireNewFile(path: string | undefined, option: string): void {
     );
 }
 
-/** Only this user can read it. */
+/** Only this user can read it. After an error, such as a full disk, the file does not exist, so that it can be tried again. */
 export async function writeNewFile(path: string, content: string | Uint8Array): Promise<void> {
-  await writeFile(path, content, { mode: 0o600, flag: "wx" });
+  const file = await open(path, "wx", 0o600);
+  try {
+    await file.writeFile(content);
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
 }

@@ -79,8 +79,10 @@ function describeOtherServer(
   text: string,
 ): Outcome<never> {
   const location = headers.get("location");
+  const target =
+    location !== null && URL.canParse(location, server.href) ? new URL(location, server) : null;
   const shown = formatBody(text);
-  if (status === 511 || isElsewhere(location, server)) {
+  if (status === 511 || (target !== null && target.hostname !== server.hostname)) {
     const to = location === null ? "" : ` and leads to ${location}`;
     return problem(
       tried,
@@ -88,11 +90,11 @@ function describeOtherServer(
       `Open any web page in a browser, log in to the network, and run ${PROGRAM} doctor again.`,
     );
   }
-  if (location !== null) {
+  if (target !== null) {
     return problem(
       tried,
       `the answer is a redirect (${status}) to ${location}`,
-      `Use that address: --server ${new URL(location, server).origin}`,
+      `Use that address: --server ${target.origin}`,
     );
   }
   if (/html/i.test(headers.get("content-type") ?? "")) {
@@ -162,11 +164,6 @@ export function formatBody(text: string): string {
   const line = (title ?? text.replaceAll(/<[^>]*>/g, " ")).replaceAll(/\s+/g, " ").trim();
   if (line === "") return "(empty)";
   return `"${line.length > BODY_SHOWN_CHARS ? `${line.slice(0, BODY_SHOWN_CHARS)}…` : line}"`;
-}
-
-function isElsewhere(location: string | null, server: URL): boolean {
-  if (location === null || !URL.canParse(location, server.href)) return false;
-  return new URL(location, server).hostname !== server.hostname;
 }
 
 /** Reads at most `BODY_READ_MAX_BYTES`: another server may send an endless response. */

@@ -45,7 +45,7 @@ export class ApiCredential {
       case "capability token":
         return TOKEN_NOT_ACCEPTED;
       case "access token":
-        return `the server does not accept ${ACCESS_TOKEN_VARIABLE}: an access token is valid for 15 minutes; get a new one with POST /auth/login (docs/api.md)`;
+        return `the server does not accept ${ACCESS_TOKEN_VARIABLE}: an access token is valid for 15 minutes; get a new one with POST /auth/login, which the server describes at /docs`;
       case "master key":
         return `the server does not accept ${ACCESS_TOKEN_VARIABLE}: a master key only mints tokens of projects, and is refused after it was revoked or has expired`;
     }
@@ -92,7 +92,7 @@ export function requireAccessToken({ kind }: ApiCredential, server: URL, action:
   const isOverridden = kind === "capability token" && readAccessToken() !== undefined;
   const advice = isOverridden
     ? `leave out --token-file to use ${ACCESS_TOKEN_VARIABLE}`
-    : `set ${ACCESS_TOKEN_VARIABLE} to the access token of a signed-in user (POST /auth/login, docs/api.md)`;
+    : `set ${ACCESS_TOKEN_VARIABLE} to the access token of a signed-in user (POST /auth/login, described at ${new URL("/docs", server).href})`;
   throw new UsageError(
     `${reason}; use ${new URL("/tokens", server).href} in a browser, or ${advice}`,
   );

@@ -10,6 +10,7 @@ import { encodeResponseHead } from "./response-head.ts";
 import type { OriginServer } from "./origin-server.ts";
 import {
   describeOriginError,
+  isClosedConnection,
   mayExpectTls,
   toReportedStatus,
   toResetCode,
@@ -257,8 +258,8 @@ export class HttpStream implements Stream {
   #onError(error: Error & { code?: string }): void {
     if (this.#phase === "ended" || error.message === RETRIED_WITH_LOCAL_NAME) return;
     const isUnanswered = this.#phase === "awaiting";
-    // The local server closed a kept-alive connection just as the request was sent on it.
-    const wasStale = isUnanswered && error.code === "UND_ERR_SOCKET" && this.#attempts === 1;
+    // The local server closed or reset a kept-alive connection just as the request was sent on it.
+    const wasStale = isUnanswered && isClosedConnection(error) && this.#attempts === 1;
     if (wasStale && !this.#body && isSafe(this.#report.method)) return this.#dispatch();
     // Another agent may send the request to its local server only if this one has received nothing of it.
     const mayHaveArrived = this.#abortRequest !== undefined || this.#attempts > 1;

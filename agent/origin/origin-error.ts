@@ -38,12 +38,16 @@ const UNCHANGING_ERRORS = new Set([
   ...["EPROTO", "ERR_SSL_PACKET_LENGTH_TOO_LONG", "ERR_SSL_WRONG_VERSION_NUMBER"],
 ]);
 
-/** Errors of a server that expects TLS, or that speaks neither HTTP nor TLS. */
-const NO_HTTP_ERRORS = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
+const CLOSED_CONNECTION_ERRORS = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
 
-/** @param error of a request that has no response. */
-export function mayExpectTls({ code = "", name }: Error & { code?: string }): boolean {
-  return NO_HTTP_ERRORS.has(code) || name === "HTTPParserError";
+/** Whether the local server closed or reset the connection. @param error of a request that has no response. */
+export function isClosedConnection({ code = "" }: Error & { code?: string }): boolean {
+  return CLOSED_CONNECTION_ERRORS.has(code);
+}
+
+/** Whether the local server may expect TLS, or speaks neither HTTP nor TLS. @param error of a request that has no response. */
+export function mayExpectTls(error: Error & { code?: string }): boolean {
+  return isClosedConnection(error) || error.name === "HTTPParserError";
 }
 
 /** The server has not answered in time, or has stopped in its answer. */
@@ -104,6 +108,8 @@ export function describeOriginError(
   if (CERTIFICATE_ERRORS.has(code))
     return `the certificate of ${origin} is not trusted (${code}); accept it with --insecure-upstream, or insecureUpstream in a program`;
   if (isTimeout(error)) return "the local server did not answer in time";
+  const invalid = describeInvalidResponse(error, origin);
+  if (invalid !== undefined) return invalid;
   const socketError = origin.startsWith("unix:") ? explainSocketError(code, origin) : undefined;
   if (socketError) return `${socketError.problem}; ${socketError.advice}`;
   switch (code) {
@@ -139,14 +145,29 @@ export function describeOriginError(
     case "ERR_SSL_WRONG_VERSION_NUMBER":
       return `${origin} does not speak TLS; use http:// in the local address`;
     default:
-      return describeByName(error, origin) ?? explainError(error);
+      return describeHandshake(error) ?? explainError(error);
   }
 }
 
-/** The libraries have no codes for these. */
-function describeByName({ name, message }: Error, origin: string): string | undefined {
-  if (name === "HTTPParserError")
+/** undici reports these as errors of its parser, as failed assertions, and as a closed connection. */
+function describeInvalidResponse(
+  { name, code = "", message }: Error & { code?: string },
+  origin: string,
+): string | undefined {
+  if (message === "bad upgrade")
+    return "the local server answered with status 101, but the request asked for no other protocol";
+  const invalid = "the local server's response is not valid HTTP/1.1";
+  if (code === "ERR_ASSERTION") return invalid;
+  if (name !== "HTTPParserError") return undefined;
+  const [, reason = ""] = /\(([^()]+)\)$/.exec(message) ?? [];
+  // The first bytes are not those of HTTP. undici 7 knows the code, but does not set it.
+  if (code === "HPE_INVALID_CONSTANT" || /^Expected HTTP/.test(reason))
     return `${origin} does not answer in HTTP/1.1; check the port, and whether it needs https://`;
+  return reason === "" ? invalid : `${invalid}: ${reason}`;
+}
+
+/** The libraries have no codes for these. */
+function describeHandshake({ name, message }: Error): string | undefined {
   if (name === "SyntaxError") return "the visitor's request is not a valid WebSocket handshake";
   if (/^(?:Invalid (?:Sec-WebSocket|Upgrade)|Server (?:sent|indicated) )/.test(message))
     return "the local server's answer is not a valid WebSocket handshake";

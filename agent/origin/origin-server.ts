@@ -13,7 +13,7 @@ import { addHeaders } from "./added-headers.ts";
 import { HostHeader } from "./host-header.ts";
 import type { StoredRequests } from "./stored-requests.ts";
 import type { OriginOptions } from "./origin-options.ts";
-import { completePausedResponse } from "./paused-response.ts";
+import { correctParsers } from "./response-parser.ts";
 import { describeNotListening } from "./origin-error.ts";
 import { getWebOrigin, type LocalDispatcher, type Target } from "./target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
@@ -74,7 +74,6 @@ export class OriginServer {
             (...[error, socket]) => {
               if (error) return callback(error, null);
               readAfterFailedWrites(socket);
-              completePausedResponse(socket);
               callback(null, socket);
             },
           ),
@@ -215,6 +214,6 @@ function createPool(target: Target, connect: buildConnector.connector): Pool {
     bodyTimeout: 0,
     maxHeaderSize: ORIGIN_HEADERS_MAX_BYTES,
     allowH2: false,
-    connect,
+    connect: correctParsers(connect),
   });
 }

@@ -29,12 +29,17 @@ export interface Target {
   createDispatcher?: (context: LocalContext) => LocalDispatcher;
 }
 
+/** Whether it begins like a port, and has neither the scheme nor the port nor the dots of a host: `3000x`. */
+export function isMistypedPort(text: string): boolean {
+  return /^\d+(?!\d*$)[^.:/?#]*\.?$/.test(text.trim());
+}
+
 /**
  * Accepts `3000`, `host:3000`, `[::1]:3000`, `http://host`, `https://host:8443`.
  * @returns null for anything else, also with a path or query: those are the visitor's.
  */
 export function parseTarget(text: string): Target | null {
-  const url = parseUrl(text.trim());
+  const url = isMistypedPort(text) ? null : parseUrl(text.trim());
   if (!url || (url.protocol !== "http:" && url.protocol !== "https:")) return null;
   if ((url.pathname !== "/" && url.pathname !== "") || url.search || url.hash) return null;
   if (url.username || url.password || url.hostname === "") return null;
@@ -78,14 +83,14 @@ export function createLocalTarget(
 
 /**
  * @param text the address of a local server that was refused. @param kinds what it may be: `port or host:port`.
- * @returns what is wrong with it, in a sentence: above all, that the number at its end is not a port.
+ * @returns what is wrong with it, in a sentence: above all, that the number in it is not a port.
  */
 export function describeInvalidAddress(text: string, kinds: string): string {
   const [, digits] =
     /^(?:[a-z][a-z0-9+.-]*:\/\/)?(?:(?:\[[^\]]*\]|[^:]*):)?(\d+)$/i.exec(text) ?? [];
   if (digits !== undefined && (Number(digits) < 1 || Number(digits) > 65_535))
     return `the port must be a number from 1 to 65535, not ${digits}`;
-  return `${text} is not a ${kinds}`;
+  return `${text} is not a ${kinds}${isMistypedPort(text) ? ": a port has digits only" : ""}`;
 }
 
 function parseUrl(text: string): URL | null {

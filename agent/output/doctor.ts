@@ -4,6 +4,8 @@ import { isColored } from "./format/colors.ts";
 import { formatCount } from "./format/format-count.ts";
 import { printColoredLine, printIndentedJson, printLine } from "./output.ts";
 import { dim, green, red, yellow } from "./format/colors.ts";
+import { getTerminalWidth } from "./format/table.ts";
+import { wrapText } from "../screen/text.ts";
 import { escapeControls } from "../../shared/text/escape-controls.ts";
 
 type Status = Report["status"];
@@ -17,14 +19,17 @@ const COLORS: Record<Status, (text: string) => string> = {
 };
 const SYMBOLS: Record<Status, string> = { ok: "✓", warning: "!", problem: "✗", skipped: "–" };
 const WORD_CHARS = "problem".length;
+/** In a narrower column each line would have a word or two. */
+const TEXT_MIN_CHARS = 20;
 
 /** Prints each report as soon as it and those before it are known. @returns whether something is broken. */
 export async function printReports(reports: Promise<Report>[]): Promise<boolean> {
   const canShowSymbols = hasSymbols();
+  const width = getTerminalWidth();
   const done: Report[] = [];
   for (const pending of reports) {
     const report = await pending;
-    for (const line of formatReport(report, canShowSymbols)) printColoredLine(line);
+    for (const line of formatReport(report, canShowSymbols, width)) printColoredLine(line);
     done.push(report);
   }
   printLine("");
@@ -39,14 +44,38 @@ export async function printReportsJson(reports: Promise<Report>[]): Promise<bool
   return hasProblem(done);
 }
 
-function formatReport(report: Report, canShowSymbols: boolean): string[] {
-  const { status, tried, result, advice } = report;
-  const mark = canShowSymbols ? COLORS[status](SYMBOLS[status]) : status.padEnd(WORD_CHARS);
-  const label = CHECK_LABELS[report.check].padEnd(LABEL_CHARS);
-  const text = escapeControls(result);
-  const line = `${mark} ${label}${canShowSymbols && status === "skipped" ? dim(text) : text}`;
-  if (advice === null) return [line];
-  return [line, `    tried: ${escapeControls(tried)}`, `    to do: ${escapeControls(advice)}`];
+/**
+ * @param canShowSymbols whether symbols and colors stand for the words of the status.
+ * @param width of the terminal, at which texts are wrapped; undefined: each is one line.
+ */
+export function formatReport(
+  report: Report,
+  canShowSymbols: boolean,
+  width: number | undefined,
+): string[] {
+  const { check, status, tried, result, advice } = report;
+  const mark = canShowSymbols ? SYMBOLS[status] : status.padEnd(WORD_CHARS);
+  const label = ` ${CHECK_LABELS[check].padEnd(LABEL_CHARS)}`;
+  const texts = wrapBeside(mark + label, result, width);
+  const [first = "", ...rest] = canShowSymbols && status === "skipped" ? texts.map(dim) : texts;
+  const line = `${canShowSymbols ? COLORS[status](mark) : mark}${label}${first}`;
+  if (advice === null) return [line, ...rest];
+  const [triedStart, adviceStart] = ["    tried: ", "    to do: "];
+  const [triedText = "", ...triedRest] = wrapBeside(triedStart, tried, width);
+  const [adviceText = "", ...adviceRest] = wrapBeside(adviceStart, advice, width);
+  return [
+    ...[line, ...rest],
+    ...[triedStart + triedText, ...triedRest],
+    ...[adviceStart + adviceText, ...adviceRest],
+  ];
+}
+
+/** @returns the first line of a text that begins beside `start`, and the further ones below it. */
+function wrapBeside(start: string, text: string, width: number | undefined): string[] {
+  const plain = escapeControls(text);
+  if (width === undefined) return [plain];
+  const lines = wrapText(plain, Math.max(width - start.length, TEXT_MIN_CHARS));
+  return lines.map((line, at) => (at === 0 ? line : " ".repeat(start.length) + line));
 }
 
 function formatSummary(reports: Report[]): string {

@@ -104,10 +104,13 @@ export function formatStopping(openRequests: number): string {
 }
 
 /** Prints nothing when the user stopped the command. */
-export function printRejectionJson(rejection: RejectionError | undefined): void {
+export function printRejectionJson(
+  rejection: RejectionError | undefined,
+  print: EventPrinter = printEvent,
+): void {
   if (!rejection) return;
   const { reason, subcode, message } = rejection;
-  printEvent({ event: "rejected", reason, subcode, message });
+  print({ event: "rejected", reason, subcode, message });
 }
 
 /** Prints the rejection and what to do about it to standard error; nothing when the user stopped the command. */

@@ -10,6 +10,7 @@ import {
   formatRejection,
   printError,
   printEvent,
+  printRejectionJson,
   printStoppingJson,
   printStoppingLine,
   type Level,
@@ -34,8 +35,8 @@ export function printGroupJson(group: TunnelGroup): StartOutput {
     else printTcpJson(named.tunnel, named.target.text, name);
   });
   group.on("closed", (name) => createEventPrinter(name)({ event: "closed" }));
-  group.on("tunnelRejected", (tunnel, { reason, message }) =>
-    printEvent({ event: "rejected", tunnel, reason, message }),
+  group.on("tunnelRejected", (name, rejection) =>
+    printRejectionJson(rejection, createEventPrinter(name)),
   );
   group.on("notice", (message) => printEvent({ event: "notice", message }));
   return {

@@ -2,7 +2,7 @@
 import { OFF } from "../gates/off.ts";
 import { parseUnixSocket } from "../local-server/unix-socket.ts";
 import { rejectEmpty, UsageError, type OptionValues } from "../options.ts";
-import { describeInvalidAddress, parseTarget } from "../origin/target.ts";
+import { describeInvalidAddress, isMistypedPort, parseTarget } from "../origin/target.ts";
 import { PROGRAM } from "../program.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { getSubdomain } from "../tunnel/tunnel-options.ts";
@@ -46,7 +46,7 @@ function describeInvalidTarget(text: string): string {
   if (scheme !== undefined && parseTarget(text))
     return `${text} is an HTTP server; use \`${PROGRAM} http ${text}\`, or its host:port for a public TCP port`;
   // A name alone: other commands have a default port for it.
-  if (/^[a-z0-9.-]*[a-z][a-z0-9.-]*$/i.test(text))
+  if (/^[a-z0-9.-]*[a-z][a-z0-9.-]*$/i.test(text) && !isMistypedPort(text))
     return `${text} has no port; use host:port, for example ${text}:5432`;
   return describeInvalidAddress(text, "port, host:port or unix:path");
 }

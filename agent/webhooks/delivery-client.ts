@@ -5,6 +5,7 @@ import type { Delivery } from "../../protocol/schemas/webhooks.ts";
 import { buildHttpConnector } from "../local-server/http-connector.ts";
 import { utf8ToLatin1 } from "../origin/header-bytes.ts";
 import { describeOriginError, isUnsentError } from "../origin/origin-error.ts";
+import { correctParsers } from "../origin/response-parser.ts";
 import { getWebOrigin } from "../origin/target.ts";
 import type { ForwardTarget } from "./forward-target.ts";
 
@@ -33,7 +34,7 @@ export class DeliveryClient {
       connections: 1,
       pipelining: 1,
       allowH2: false,
-      connect: buildHttpConnector(target.server, options),
+      connect: correctParsers(buildHttpConnector(target.server, options)),
     });
   }
 

@@ -6,9 +6,10 @@ import type { ManagementApi } from "../../management/management-api.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
 import { requireNewFile, writeNewFile } from "../../disk/new-file.ts";
 import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options.ts";
-import { printJson, printLine } from "../../output/output.ts";
+import { printError, printJson, printLine } from "../../output/output.ts";
 import { describeToken, formatTokenRow, createTokenTable } from "../../output/management/tokens.ts";
 import { escapeControls } from "../../../shared/text/escape-controls.ts";
+import { explainError } from "../../error-message.ts";
 import { SettingsError } from "../../settings-error.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
@@ -152,9 +153,7 @@ async function writeToken(path: string, bytes: Buffer): Promise<void> {
     await writeNewFile(path, bytes);
   } catch (error) {
     const code = getErrorCode(error) ?? "unknown error";
-    throw new SettingsError(
-      `can't write ${path} (${code}), so the token was revoked; choose another file with --output`,
-    );
+    throw new SettingsError(`can't write ${path} (${code}); choose another file with --output`);
   }
 }
 
@@ -166,8 +165,19 @@ async function revokeOnFailure(
   try {
     await work();
   } catch (error) {
-    // The first error is what the user must know.
-    await api.revokeToken(nonce).catch(() => undefined);
+    await revokeUnusable(api, nonce);
     throw error;
+  }
+}
+
+/** Says whether the token is revoked. The error that made it unusable is printed after this. */
+async function revokeUnusable(api: ManagementApi, nonce: string): Promise<void> {
+  try {
+    await api.revokeToken(nonce);
+    printError("the token was revoked, because of the error that follows");
+  } catch (error) {
+    printError(
+      `the token stays valid, because it could not be revoked: ${explainError(error)}; revoke it later: ${PROGRAM} tokens revoke ${nonce}`,
+    );
   }
 }

@@ -8,7 +8,7 @@ export const START = {
   summary: "start several tunnels from underpass.yml",
   usages: ["start [--all|NAME...]"],
   description:
-    "The tunnels of the file run in one process. When the file changes, and on SIGHUP, tunnels whose entries or policy files differ are opened, reopened or closed; the others stay connected. docs/underpass-yml.md describes the file.",
+    "The tunnels of the file run in one process. When the file changes, and on SIGHUP, tunnels whose entries or policy files differ are opened, reopened or closed; the others stay connected.\n\nThe smallest file is {version: 1, tunnels: {web: {local: 3000}}}, which is also valid as indented lines of YAML. A tunnel has the options of `underpass http`, or with protocol: tcp those of `underpass tcp`, in snake case (host_header). --schema prints all of them.",
   examples: [
     ["underpass start --all", "every tunnel of underpass.yml"],
     ["underpass start web database", "these two"],

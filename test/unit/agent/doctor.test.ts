@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { WebSocketServer } from "ws";
 import packageJson from "../../../agent/package.json" with { type: "json" };
 import { checkDns, type AddressLookup } from "../../../agent/doctor/dns-check.ts";
-import { checkVersion } from "../../../agent/doctor/http-check.ts";
+import { checkHttp, checkVersion, createFetch } from "../../../agent/doctor/http-check.ts";
 import { checkNode, checkOpenFiles } from "../../../agent/doctor/machine-checks.ts";
 import { checkRelays } from "../../../agent/doctor/relay-check.ts";
 import { checkWebSocket } from "../../../agent/doctor/websocket-check.ts";
@@ -124,5 +124,17 @@ test("a refused protocol version is a problem, and a patch release is no differe
   expect(checkVersion({ ...api, version: "99.0.0" }, true)).toMatchObject({
     status: "problem",
     advice: `Update the agent: npm install --global ${route.server.origin}/underpass.tgz`,
+  });
+});
+
+test("a redirect to an address that is not valid is another web server, and no error of the doctor", async () => {
+  await using server = await startHttpServer((_, response) =>
+    response.writeHead(302, { location: "http://[" }).end("Moved"),
+  );
+  const other = { ...route, server: new URL(server.origin) };
+  const outcome = await checkHttp(other, createFetch(undefined), new AbortController().signal);
+  expect(outcome).toMatchObject({
+    status: "problem",
+    result: expect.stringContaining('302 "Moved"'),
   });
 });

@@ -39,6 +39,7 @@ test("--since accepts a timestamp, an age and `all`", () => {
   expect(parseSince("30m", now)).toBe("2026-03-01T11:30:00.000Z");
   expect(parseSince("2h", now)).toBe("2026-03-01T10:00:00.000Z");
   expect(parseSince("7d", now)).toBe("2026-02-22T12:00:00.000Z");
+  expect(parseSince("999999d", now)).toBe("1970-01-01T00:00:00.000Z");
   expect(parseSince("2026-02-28T12:00:00+01:00", now)).toBe("2026-02-28T11:00:00.000Z");
   for (const text of ["", "yesterday", "2", "2w", "-2h", "2026-02-28", "2026-13-41T00:00:00Z"]) {
     expect([text, parseSince(text, now)]).toEqual([text, null]);

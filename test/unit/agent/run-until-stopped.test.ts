@@ -1,8 +1,14 @@
 /** How a command ends that runs until the user stops it. */
+import { spawn } from "node:child_process";
 import { EventEmitter } from "node:events";
+import { closeSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { afterEach, expect, test, vi } from "vitest";
 import { runUntilStopped } from "../../../agent/commands/run-until-stopped.ts";
+import { watchForStop } from "../../../agent/commands/watch-for-stop.ts";
 import type { RejectionError } from "../../../agent/rejection-error.ts";
+import { ROOT } from "../../../self-host/build/build.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -85,3 +91,43 @@ test("a command stops once when Ctrl-C ends both it and npx, which started it", 
   expect(await exitCode).toBe(0);
   expect([close, end].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
 });
+
+test("a command that waits for something else than requests, such as a delivery, ends at once at a second signal", () => {
+  vi.stubEnv("npm_command", undefined);
+  const exit = vi.spyOn(process, "exit").mockReturnValue(undefined as never);
+  const stop = vi.fn();
+  const endWatch = watchForStop(stop);
+  interrupt();
+  interrupt();
+  endWatch();
+  expect(stop).toHaveBeenCalledOnce();
+  expect(exit.mock.calls).toEqual([[130]]);
+});
+
+test.runIf(process.platform === "linux")(
+  "under nohup, which makes the input unreadable, a closed terminal does not stop a command",
+  async () => {
+    const program = `
+      import { watchForStop } from ${JSON.stringify(join(ROOT, "agent/commands/watch-for-stop.ts"))};
+      process.on("SIGHUP", () => console.log("hung up"));
+      process.on("SIGTERM", () => console.log("terminated"));
+      const timer = setInterval(() => undefined, 1_000);
+      const endWatch = watchForStop(() => {
+        console.log("stopped");
+        clearInterval(timer);
+        endWatch();
+      });
+      console.log("ready");`;
+    const input = openSync("/dev/null", "w");
+    const args = ["--input-type=module-typescript", "--eval", program];
+    const child = spawn(process.execPath, args, { stdio: [input, "pipe", "inherit"] });
+    closeSync(input);
+    const lines: string[] = [];
+    const signals = { ready: "SIGHUP", "hung up": "SIGTERM" } as const;
+    for await (const line of createInterface(child.stdout!)) {
+      lines.push(line);
+      if (line === "ready" || line === "hung up") child.kill(signals[line]);
+    }
+    expect(lines).toEqual(["ready", "hung up", "terminated", "stopped"]);
+  },
+);

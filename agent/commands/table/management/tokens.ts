@@ -21,7 +21,7 @@ const OUTPUT_OPTION = {
 } as const satisfies CommandSpec["options"];
 
 const ACCESS =
-  "Needs an access token of a signed-in user in UNDERPASS_ACCESS_TOKEN (POST /auth/login, docs/api.md; valid for 15 minutes): the token of a machine can't change tokens. The dashboard's page of tokens needs none: `underpass open`.";
+  "Needs an access token of a signed-in user in UNDERPASS_ACCESS_TOKEN (POST /auth/login, which the server describes at /docs; valid for 15 minutes): the token of a machine can't change tokens. The dashboard's page of tokens needs none: `underpass open`.";
 const NAMED = "Name the token by its name, its nonce, or the beginning of its nonce.";
 
 export const TOKENS = {

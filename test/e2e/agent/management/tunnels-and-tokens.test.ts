@@ -315,6 +315,20 @@ describe("underpass tokens", () => {
     expect((await findListed("managed-no-budget"))!.revoked).toBe(true);
   });
 
+  test("says that a token stays valid when the server can't revoke it", async () => {
+    const minted = await mintToken(world.owner);
+    const server = createServer(({ method }, answer) => {
+      answer.statusCode = method === "POST" ? 200 : 503;
+      answer.end(JSON.stringify(minted));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const args = ["tokens", "mint", "kept", "--budget", "5", "--server", url];
+    const { code, stderr } = await runToEnd(args, { env: { UNDERPASS_ACCESS_TOKEN: "a" } });
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`tokens revoke ${minted.nonce}`)]);
+    server.close();
+  });
+
   test("rotates and revokes a token that is named by its name or the beginning of its nonce", async () => {
     const old = await mintToken(world.owner, { name: "managed-turn" });
     const output = join(directory, "turned.token");

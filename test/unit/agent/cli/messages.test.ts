@@ -93,6 +93,11 @@ test("no text has an unclear phrase, or is a library's", () => {
   expect(findTextProblems(texts, findPhraseProblem)).toEqual([]);
 });
 
+test("no text names a file of docs/, which the package does not contain", () => {
+  const findFile = (text: string) => (/\bdocs\/[a-z-]+/.test(text) ? "names a file" : null);
+  expect(findTextProblems(texts, findFile)).toEqual([]);
+});
+
 /** These files may read the message of any error: it becomes one for the user there, or is only compared. */
 const MESSAGE_READERS =
   /agent\/(?:error-message|origin\/(?:handler|http-stream|origin-error|websocket-stream))\.ts$/;

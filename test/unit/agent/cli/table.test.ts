@@ -95,6 +95,11 @@ test.each([
   ["http 99999", "the port must be a number from 1 to 65535, not 99999"],
   ["http http://app:0", "the port must be a number from 1 to 65535, not 0"],
   ["tcp db:99999", "the port must be a number from 1 to 65535, not 99999"],
+  ["tcp 5432x", "5432x is not a port, host:port or unix:path: a port has digits only"],
+  [
+    "doctor 3000x",
+    "3000x is not a port, host:port, http(s) URL or unix:path: a port has digits only",
+  ],
   ["tcp 5432/x", "5432/x is not a port, host:port or unix:path"],
   ["tcp db.internal", "db.internal has no port; use host:port, for example db.internal:5432"],
   [

@@ -58,6 +58,22 @@ describe("a request to a local server", () => {
     ],
     ["of another protocol", (socket) => socket.end("220 smtp.test\r\n"), "not answer in HTTP/1.1"],
     [
+      "with an invalid header",
+      (socket) => socket.end(`${HEAD}a: x\u0001y\r\n\r\n`),
+      "the local server's response is not valid HTTP/1.1: Invalid header value char",
+    ],
+    [
+      "with an invalid status",
+      (socket) => socket.end("HTTP/1.1 099 None\r\ncontent-length: 0\r\n\r\n"),
+      "the local server's response is not valid HTTP/1.1",
+    ],
+    [
+      "that switches to another protocol",
+      (socket) =>
+        socket.end("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+      "status 101",
+    ],
+    [
       "with too many headers",
       (socket) => socket.end(`${HEAD}a: ${"x".repeat(140_000)}\r\n\r\n`),
       "more than 128 KiB of headers",
@@ -89,6 +105,31 @@ describe("a request to a local server", () => {
     expect(await findProblem(port, FLAG.end)).toBe(expected);
     expect(await findProblem(port, FLAG.socket)).toBe(expected);
   });
+});
+
+test("a GET is sent again when the local server resets the kept-alive connection that it was sent on", async () => {
+  let requests = 0;
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    let answered = 0;
+    socket.on("data", () => {
+      requests += 1;
+      answered += 1;
+      if (answered > 1) socket.resetAndDestroy();
+      else socket.write(`${HEAD}content-length: 0\r\n\r\n`);
+    });
+  });
+  servers.push(server.listen(0, "127.0.0.1"));
+  await once(server, "listening");
+  await using tunnel = await startScriptedTunnel((server.address() as AddressInfo).port);
+  tunnel.agent.start();
+  const connection = await tunnel.connection();
+  for (const id of [1, 3]) {
+    const reported = once(tunnel.agent, "request");
+    connection.request(id, ["GET", "/", "host", "shop.localhost"], FLAG.end);
+    expect((await reported)[0]).toMatchObject({ status: 200, problem: undefined });
+  }
+  expect(requests).toBe(3);
 });
 
 test("a request and a WebSocket to a host without an address are both unreachable", async () => {

@@ -1,4 +1,4 @@
-/** Local servers that close the connection after a response which the tunnel can't pass on yet. */
+/** Responses that local servers may send, and that undici alone would not accept. */
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -75,4 +75,20 @@ describe("a response that waits when its server closes the connection is complet
 test("one that is cut fails", async () => {
   answer = `HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${BODY.length + 1}\r\n\r\n${BODY}`;
   await expect(request()).rejects.toThrow();
+});
+
+describe("the response is complete", () => {
+  test.each([
+    [
+      "after a 100 that was not asked for",
+      `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n`,
+      BODY,
+    ],
+    ["after other interim responses", `HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n`, BODY],
+    ["of a 304 with the length of the resource", `HTTP/1.1 304 Not Modified\r\n`, ""],
+    ["of a 204 with a length", `HTTP/1.1 204 No Content\r\n`, ""],
+  ])("%s", async (_, start, body) => {
+    answer = `${start}Connection: close\r\nContent-Length: ${BODY.length}\r\n\r\n${body}`;
+    expect(await request()).toBe(body);
+  });
 });
