@@ -323,7 +323,8 @@ function listResourceRequests(
       const devices = `${await network()}/devices`;
       return actor.delete(`${devices}/${await find(devices)}`);
     },
-    () => actor.post("/webhook-receivers", { name: name(), validator: "chat_app", secret: "secret" }),
+    () =>
+      actor.post("/webhook-receivers", { name: name(), validator: "chat_app", secret: "secret" }),
     async () => actor.delete(await receiver()),
     async () => actor.post(`${await receiver()}/rotate`, { secret: "other" }),
     async () => actor.delete(`/connections/${await find("/connections", "agent_id")}`),
