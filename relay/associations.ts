@@ -9,7 +9,7 @@ import { getErrorMessage } from "../shared/error-message.ts";
 import { type AgentConnection, type Association, explainBindError } from "./association.ts";
 import { TICKET_CLOCK_TOLERANCE_MS, TICKET_LIFETIME_MAX_MS } from "./limits.ts";
 import type { Log } from "./log.ts";
-import { MessageBudget } from "./message-budget.ts";
+import { MessageBudget } from "./control/message-budget.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
 import { NetworkRecords } from "./network-records.ts";
 import { isRevokedBy, type Revocations } from "./revocations.ts";

@@ -22,7 +22,7 @@ import { RELAY_SUBPROTOCOL, DATA_CONNECTION_UPGRADE } from "../protocol/relay/da
 import { CONTROL_PATH, DATA_PATH, RELAY_PATH } from "../protocol/relay/paths.ts";
 import { explainSubprotocolMismatch } from "../protocol/wire/version-mismatch.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../sockets/splice.ts";
-import { ControlConnection, type ControlOptions } from "./control-connection.ts";
+import { ControlConnection, type ControlOptions } from "./control/control-connection.ts";
 import { LISTEN_BACKLOG } from "./limits.ts";
 import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
 import { isLoopback, parseHostName, unmapIpv4Address } from "../shared/hosts.ts";

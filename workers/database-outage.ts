@@ -32,7 +32,7 @@ export async function failAfter<Result>(
  */
 const UNAVAILABLE_STATES = /^(?:08|53|57P)/;
 
-/** Of two changes that wait for each other, or that can't both take effect, PostgreSQL aborts one: 40P01 and 40001. */
+/** PostgreSQL aborts one of two changes that wait for each other (40P01), or that can't both take effect (40001). */
 const CONFLICT_STATES = /^40(?:P01|001)$/;
 
 /** Whether an error, or a cause of it, says that a transaction was aborted because of another one: nothing is wrong with it. */

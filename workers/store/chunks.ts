@@ -12,6 +12,6 @@ export function splitIntoChunks<Row>(rows: Row[], maxRows = INSERT_MAX_ROWS): Ro
 }
 
 /** Whether a column has one of the values. There can be any number of them, because they are one parameter of the statement. */
-export function isOneOf(column: PgColumn, values: string[]): SQL {
+export function isAmong(column: PgColumn, values: string[]): SQL {
   return sql`${column} = any(${sql.param(values)})`;
 }

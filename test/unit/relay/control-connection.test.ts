@@ -7,7 +7,10 @@ import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { Association } from "../../../relay/association.ts";
 import type { Associations } from "../../../relay/associations.ts";
-import { CONTROL_BACKLOG_MAX_BYTES, ControlConnection } from "../../../relay/control-connection.ts";
+import {
+  CONTROL_BACKLOG_MAX_BYTES,
+  ControlConnection,
+} from "../../../relay/control/control-connection.ts";
 import { Metrics } from "../../../relay/metrics.ts";
 import type { TicketVerifier } from "../../../relay/tickets.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
@@ -39,11 +42,11 @@ function createConnection(association?: Partial<Association>) {
   });
   const connection = new ControlConnection(socket as unknown as WebSocket, stream, {
     associations: {
-      open: async () => association,
+      open: () => Promise.resolve(association),
       takeMessage: () => true,
       release() {},
     } as unknown as Associations,
-    tickets: { verify: async () => ({}) as RelayTicket } as unknown as TicketVerifier,
+    tickets: { verify: () => Promise.resolve({} as RelayTicket) } as unknown as TicketVerifier,
     metrics: new Metrics(),
     log: { info() {}, warn() {}, error() {} },
   });

@@ -6,7 +6,7 @@ import { EXPIRY_BATCH_ROWS, PROOF_CHECK_INTERVAL_MS } from "../../limits.ts";
 import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
 import { requireRoom } from "../bounds.ts";
 import { ago, fromNow } from "../clock.ts";
-import { isOneOf } from "../chunks.ts";
+import { isAmong } from "../chunks.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { DomainNotices, LossReason } from "./domain-notices.ts";
 import { mailOwners } from "../organizations/memberships.ts";
@@ -212,7 +212,7 @@ export async function unbindTunnels(
   tunnelIds: string[],
 ): Promise<void> {
   if (tunnelIds.length > 0) {
-    await unbind(change, actor, isOneOf(domains.boundTunnelId, tunnelIds));
+    await unbind(change, actor, isAmong(domains.boundTunnelId, tunnelIds));
   }
 }
 

@@ -1,5 +1,5 @@
 /** Public host names and their tunnels. The row decides; objects store a copy with the row's version. */
-import { isOneOf } from "../chunks.ts";
+import { isAmong } from "../chunks.ts";
 import { fromNow } from "../clock.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 import { and, eq, isNotNull, isNull, not, or, sql, type SQL } from "drizzle-orm";
@@ -164,7 +164,7 @@ export async function endReservations(
   await tx
     .update(hostnames)
     .set({ heldUntil: fromNow(SUBDOMAIN_COOL_DOWN_MS) })
-    .where(and(isOneOf(hostnames.host, hosts), eq(hostnames.heldByOrgId, orgId)));
+    .where(and(isAmong(hostnames.host, hosts), eq(hostnames.heldByOrgId, orgId)));
 }
 
 /** Releases one name of a tunnel that keeps its other names. */
@@ -174,7 +174,7 @@ export function releaseHostname(change: UnitOfWork, host: string, from: string):
 
 /** Releases all names of these tunnels. */
 export async function releaseHostnames(change: UnitOfWork, tunnelIds: string[]): Promise<void> {
-  if (tunnelIds.length > 0) await release(change, isOneOf(hostnames.tunnelId, tunnelIds));
+  if (tunnelIds.length > 0) await release(change, isAmong(hostnames.tunnelId, tunnelIds));
 }
 
 /**

@@ -3,7 +3,7 @@ import { and, eq, isNull, lt, sql, type SQL } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import type { Grain } from "../../../durable-objects/tunnel/metrics/traffic.ts";
 import { COUNTERS_FOLD_BATCH_ROWS, TRAFFIC_DELETE_BATCH_ROWS } from "../../limits.ts";
-import { isOneOf } from "../chunks.ts";
+import { isAmong } from "../chunks.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
@@ -47,7 +47,7 @@ export async function endCounters(tx: Transaction, tunnelIds: string[]): Promise
   await tx
     .update(tunnelCounters)
     .set({ endedAt: sql`now()` })
-    .where(and(isOneOf(tunnelCounters.tunnelId, tunnelIds), isNull(tunnelCounters.endedAt)));
+    .where(and(isAmong(tunnelCounters.tunnelId, tunnelIds), isNull(tunnelCounters.endedAt)));
 }
 
 /**

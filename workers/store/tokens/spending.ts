@@ -8,7 +8,7 @@ import { unionAll } from "drizzle-orm/pg-core";
 import type { TokenUsage } from "../../../durable-objects/rpc.ts";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import { computeUsdCents } from "../billing/plans.ts";
-import { isOneOf } from "../chunks.ts";
+import { isAmong } from "../chunks.ts";
 import type { Database } from "../database.ts";
 import type { Reader } from "../transaction.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
@@ -37,13 +37,13 @@ export async function findSpending(
   const own = reader
     .select({ tokenId: tokens.id, lineageId: tokens.lineageId })
     .from(tokens)
-    .where(isOneOf(tokens.lineageId, lineageIds));
+    .where(isAmong(tokens.lineageId, lineageIds));
   const minted = reader
     .select({ tokenId: tokens.id, lineageId: masters.lineageId })
     .from(masters)
     .innerJoin(tokens, eq(tokens.mintedByMasterId, masters.id))
     // Saves a look-up for every other token.
-    .where(and(isOneOf(masters.lineageId, lineageIds), eq(masters.kind, "master")));
+    .where(and(isAmong(masters.lineageId, lineageIds), eq(masters.kind, "master")));
   const spenders = unionAll(own, minted).as("spenders");
   // Sums for each token, so that PostgreSQL reads the rows of these tokens alone.
   const used = reader

@@ -3,7 +3,7 @@ import { and, eq, getTableColumns, gt, isNull, sql, type SQL } from "drizzle-orm
 import { alias } from "drizzle-orm/pg-core";
 import { hasFeature, type PlanState } from "../billing/plans.ts";
 import { requireRoom } from "../bounds.ts";
-import { isOneOf } from "../chunks.ts";
+import { isAmong } from "../chunks.ts";
 import { ago } from "../clock.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { prepared, type Database, type UnitOfWork } from "../database.ts";
@@ -262,7 +262,7 @@ async function revokeAll(
   const masterIds = revoked.filter(({ kind }) => kind === "master").map(({ id }) => id);
   // A second statement, because it sees tokens that were minted until the first one had locked the master key's row.
   if (masterIds.length > 0) {
-    const minted = and(isOneOf(tokens.mintedByMasterId, masterIds), isRevocable);
+    const minted = and(isAmong(tokens.mintedByMasterId, masterIds), isRevocable);
     revoked.push(...(await revokeRows(change, actor, minted)));
   }
   await endUses(change, actor.orgId, revoked);
@@ -308,7 +308,7 @@ export async function listServedTunnels(
   const served = await reader
     .select({ id: tunnels.id, tokenId: tunnels.connectedTokenId })
     .from(tunnels)
-    .where(and(isOneOf(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));
+    .where(and(isAmong(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));
   const tunnelsByToken = Map.groupBy(served, ({ tokenId }) => tokenId);
   return credentials.flatMap(({ id, nonce }) => {
     const tunnelIds = tunnelsByToken.get(id)?.map((tunnel) => tunnel.id);

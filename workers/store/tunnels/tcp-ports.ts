@@ -3,7 +3,7 @@
  * private.
  */
 import { and, eq, isNull, sql } from "drizzle-orm";
-import { isOneOf } from "../chunks.ts";
+import { isAmong } from "../chunks.ts";
 import type { Database, UnitOfWork } from "../database.ts";
 import {
   isPortRefusal,
@@ -125,7 +125,7 @@ export async function releaseTunnelPorts({ tx }: UnitOfWork, tunnelIds: string[]
     .where(
       and(
         eq(relayPorts.protocol, "tcp"),
-        isOneOf(relayPorts.ownerId, tunnelIds),
+        isAmong(relayPorts.ownerId, tunnelIds),
         isNull(relayPorts.releasedAt),
       ),
     );

@@ -1,23 +1,23 @@
 /** One agent's control connection (protocol/relay/control.ts): its messages, its heartbeat and its close. */
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
-import { CLOSE, type CloseName } from "../protocol/wire/close-codes.ts";
-import { formatCloseReason, type CloseSubcode } from "../protocol/wire/close-reason.ts";
+import { CLOSE, type CloseName } from "../../protocol/wire/close-codes.ts";
+import { formatCloseReason, type CloseSubcode } from "../../protocol/wire/close-reason.ts";
 import {
   FLOWS_PER_PORT_MAX,
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
-} from "../protocol/relay/limits.ts";
-import { AgentToRelayMessage, type RelayToAgentMessage } from "../protocol/relay/control.ts";
-import type { RelayTicket } from "../protocol/relay/ticket.ts";
-import type { Agent, Associations } from "./associations.ts";
-import type { Association } from "./association.ts";
-import { parseJson } from "../shared/json.ts";
-import { exceedsJsonBounds } from "../shared/bounds/json-bounds.ts";
-import { getErrorMessage } from "../shared/error-message.ts";
-import type { Log } from "./log.ts";
-import type { Metrics } from "./metrics.ts";
-import { KeysUnavailableError, type TicketVerifier } from "./tickets.ts";
+} from "../../protocol/relay/limits.ts";
+import { AgentToRelayMessage, type RelayToAgentMessage } from "../../protocol/relay/control.ts";
+import type { RelayTicket } from "../../protocol/relay/ticket.ts";
+import type { Agent, Associations } from "../associations.ts";
+import type { Association } from "../association.ts";
+import { parseJson } from "../../shared/json.ts";
+import { exceedsJsonBounds } from "../../shared/bounds/json-bounds.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
+import type { Log } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import { KeysUnavailableError, type TicketVerifier } from "../tickets.ts";
 
 /** An agent that does not read its JSON messages is disconnected beyond this. */
 export const CONTROL_BACKLOG_MAX_BYTES = 4 * 1024 * 1024;

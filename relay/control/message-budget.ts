@@ -1,6 +1,6 @@
 /** Bounds the JSON messages of agents, by port: what an agent does not use remains after it reconnects. */
-import { BoundedMap } from "../shared/bounds/bounded-map.ts";
-import { takeFromBucket, type TokenBucket } from "../shared/bounds/token-bucket.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
+import { takeFromBucket, type TokenBucket } from "../../shared/bounds/token-bucket.ts";
 
 /** Five resumes of 4,096 flows (700 KB each), and the devices of all their flows. */
 const BURST_BYTES = 4 * 1024 * 1024;
