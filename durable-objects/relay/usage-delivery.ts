@@ -59,12 +59,22 @@ export class UsageDelivery {
   async retry(nowMs: number): Promise<void> {
     this.#dropWhere("failed_at_ms < ?", nowMs - STORED_USAGE_MAX_MS);
     const stored = this.#sql
-      .exec<{ usage: string }>("select usage from undelivered_usage order by sequence")
+      .exec<{ association: string }>("select association from undelivered_usage order by sequence")
       .toArray()
-      .map(({ usage }) => AssociationUsage.parse(JSON.parse(usage)));
-    // A delivery in progress is of a newer count.
-    const due = stored.filter((usage) => !this.#next.has(toKey(usage)));
-    await inParallel(RETRIES_AT_ONCE, due, (usage) => this.deliver(usage));
+      .map(({ association }) => association);
+    await inParallel(RETRIES_AT_ONCE, stored, (association) => this.#retryNewest(association));
+  }
+
+  /** While others were delivered, a newer count may have arrived, or may have taken the place of the stored one. */
+  async #retryNewest(association: string): Promise<void> {
+    if (this.#next.has(association)) return;
+    const [stored] = this.#sql
+      .exec<{ usage: string }>(
+        "select usage from undelivered_usage where association = ?",
+        association,
+      )
+      .toArray();
+    if (stored) await this.deliver(AssociationUsage.parse(JSON.parse(stored.usage)));
   }
 
   async #sendOrStore(association: string, usage: AssociationUsage): Promise<void> {

@@ -99,6 +99,28 @@ describe("a tunnel's usage", () => {
     );
   });
 
+  test("is not replaced by an older one that waits to be delivered again", async () => {
+    const others = Promise.withResolvers<boolean>();
+    let outcome: boolean | Promise<boolean> = false;
+    await withDelivery(
+      () => outcome,
+      async (delivery, delivered) => {
+        for (let n = 2; n <= 40; n++) await delivery.deliver({ ...usage(0), source: `epoch/${n}` });
+        await delivery.deliver(usage(1));
+        outcome = others.promise;
+        const retried = delivery.retry(Date.now());
+        // The others occupy the retries; a newer count takes the place of the one that waits.
+        outcome = false;
+        await delivery.deliver(usage(2));
+        outcome = true;
+        others.resolve(true);
+        await retried;
+        expect(delivery.hasUndelivered).toBe(false);
+        expect(delivered.filter((bytesIn) => bytesIn > 0)).toEqual([2]);
+      },
+    );
+  });
+
   test("is stored for a week, also after a restart", async () => {
     await runInDurableObject(new LiveRelay().stub, async (_, { storage }) => {
       const fail = () => Promise.reject(new Error("overloaded"));
