@@ -277,6 +277,10 @@ export class Visitors {
     if (outcome instanceof Response) return visit.resolve(outcome);
     if (this.#canForwardAgain(visit, outcome)) return this.#forward(visit);
     visit.place.leave();
+    // An agent that is being stopped answers what it has received, and refuses everything else.
+    if (outcome === "refused" && visit.tried.at(-1)?.isGoingAway) {
+      return visit.resolve(this.#refuseOffline(visit.recording));
+    }
     if (outcome === "refused") {
       visit.recording?.fail("unavailable");
       return visit.resolve(refuseTooMany());

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
-import { FRAME } from "../../../../protocol/wire/frames.ts";
+import { FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import {
   GRACE_PERIOD_MS,
   PARKED_REQUESTS_MAX,
@@ -124,6 +124,22 @@ describe("a visitor's request is refused at once", () => {
     expect((await tunnel.visit("/")).status).toBe(502);
     await tunnel.sleep();
     expect((await tunnel.visit("/")).status).toBe(502);
+  });
+
+  test("while the only agent goes away, which still answers earlier requests", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const earlier = tunnel.visit("/earlier");
+    const { stream } = await agent.nextRequest();
+    agent.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "stopped"));
+    const later = tunnel.visit("/later");
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const { stream: refused } = await agent.nextRequest();
+      agent.send((w) => w.writeCodeAndText(FRAME.reset, refused, RESET.refused, "stopping"));
+    }
+    expect((await later).status).toBe(502);
+    agent.respond(stream, 204);
+    expect((await earlier).status).toBe(204);
   });
 
   test("after a restart of the server, if the agent had been lost for longer than the grace period", async () => {
