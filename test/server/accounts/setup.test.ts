@@ -100,6 +100,16 @@ test("the setup creates one owner, also with concurrent requests, with a token t
   const { body } = await owner.get<Me>("/auth/me");
   expect(body).toMatchObject({ active_org: { role: "owner" }, is_superadmin: true });
 
+  // Made in one transaction, and nevertheless listed in their order.
+  const events = await api.sql(
+    "select action, count(*) over (partition by created_at) as same_time from audit_events where user_id = $1 order by created_at limit 2",
+    [body.user.id],
+  );
+  expect(events).toEqual([
+    { action: "account_created", same_time: "1" },
+    { action: "token_created", same_time: "1" },
+  ]);
+
   const agent = await api.connectAgent(token, { port: 3000, subdomain: "first" });
   expect(agent.code).toBeUndefined();
   agent.socket?.close();

@@ -1,4 +1,5 @@
 /** The audit log. */
+import { sql } from "drizzle-orm";
 import { index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
 import type { AuditResource } from "../../../protocol/audit/action-description.ts";
 import type { AuditAction } from "../../../protocol/audit/audit-actions.ts";
@@ -19,7 +20,8 @@ export const auditEvents = pgTable(
     resourceId: text().notNull(),
     ip: text(),
     metadata: jsonb().$type<Record<string, unknown>>().notNull().default({}),
-    createdAt: timestamptz().notNull().defaultNow(),
+    /** Events of one transaction have different times, in the order in which they were inserted. */
+    createdAt: timestamptz().notNull().default(sql`clock_timestamp()`),
   },
   (table) => [
     index("audit_events_org_id_idx").on(table.orgId, table.createdAt),
