@@ -90,6 +90,8 @@ export async function build(): Promise<WorkerBundle> {
 /** Builds all that has changed. */
 export async function buildIfChanged(): Promise<void> {
   await Promise.all([buildWorkerIfChanged(), buildServedFiles(buildAgentPackageIfChanged)]);
+  // A server runs for weeks after its build: esbuild's own process would run as long.
+  await esbuild.stop();
 }
 
 /** One after the other: the build of the dashboard empties the directory, in which the server serves the package too. */
