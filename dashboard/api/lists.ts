@@ -5,8 +5,11 @@ import { load } from "./session.ts";
 /** A longer list is shown without its oldest rows. */
 const LIST_PAGES_MAX = 10;
 
+/** A row of a list. That of a member has the id of the user. */
+type ListRow = { id: string } | { user_id: string };
+
 /** @param path without a query. @returns the rows of all pages, newest first. */
-export function loadList<Entry extends { id: string }>(
+export function loadList<Entry extends ListRow>(
   path: string,
   signal: AbortSignal,
 ): Promise<Entry[]> {
@@ -20,17 +23,21 @@ export function loadList<Entry extends { id: string }>(
 type Position = Record<string, never> | { after: string };
 
 /** @returns the rows of all pages, newest first. */
-export async function loadPages<Entry extends { id: string }>(
+export async function loadPages<Entry extends ListRow>(
   loadPage: (position: Position) => Promise<Entry[]>,
 ): Promise<Entry[]> {
   const rows: Entry[] = [];
   for (let page = 0; page < LIST_PAGES_MAX; page += 1) {
     const last = rows.at(-1);
-    const loaded = await loadPage(last === undefined ? {} : { after: last.id });
+    const loaded = await loadPage(last === undefined ? {} : { after: getId(last) });
     rows.push(...loaded);
     if (loaded.length < LIST_MAX_ROWS) break;
   }
   return rows;
+}
+
+function getId(row: ListRow): string {
+  return "id" in row ? row.id : row.user_id;
 }
 
 /** While a list is empty, the page waits for its first entry. */

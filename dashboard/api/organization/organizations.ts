@@ -5,6 +5,7 @@ import type {
   Member,
   Organization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
+import { loadList } from "../lists.ts";
 import { beginSession, call, load } from "../session.ts";
 
 export const organizationsQuery = queryOptions({
@@ -24,7 +25,7 @@ export const resourceOwnersQuery = (resourceId: string) =>
 export const membersQuery = (organizationId: string) =>
   queryOptions({
     queryKey: ["members", organizationId],
-    queryFn: ({ signal }) => load<Member[]>(`/orgs/${organizationId}/members`, signal),
+    queryFn: ({ signal }) => loadList<Member>(`/orgs/${organizationId}/members`, signal),
   });
 
 /** Enough to tell former members apart, whose addresses are no longer known. */

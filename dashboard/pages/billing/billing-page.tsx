@@ -218,7 +218,8 @@ function CancelButton() {
     <ConfirmButton
       button={{ children: "Cancel the plan" }}
       title="Cancel the plan now?"
-      submit="Cancel the plan now"
+      submit="Cancel the plan"
+      cancel="Keep the plan"
       onSubmit={async () => {
         await call("POST", "/billing/cancel");
         await billing.refetch();

@@ -1,7 +1,8 @@
 /** Open invitations: people who were invited to the organization and have not accepted yet. */
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Invitation } from "../../../protocol/schemas/organizations/organizations.ts";
-import { call, load } from "../../api/session.ts";
+import { loadList } from "../../api/lists.ts";
+import { call } from "../../api/session.ts";
 import { MailNotice } from "../../app/mail-notice.tsx";
 import { useMe } from "../../app/session-state.ts";
 import { ConfirmButton, DialogButton } from "../../ui/forms/dialog.tsx";
@@ -15,7 +16,7 @@ import { getGrantableRoles } from "../../app/grantable-roles.ts";
 const invitationsQuery = (organizationId: string) =>
   queryOptions({
     queryKey: ["invitations", organizationId],
-    queryFn: ({ signal }) => load<Invitation[]>(`/orgs/${organizationId}/invitations`, signal),
+    queryFn: ({ signal }) => loadList<Invitation>(`/orgs/${organizationId}/invitations`, signal),
   });
 
 /** The button that opens the dialog to invite a person; nothing for a user who may not invite. */

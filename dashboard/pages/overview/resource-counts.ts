@@ -1,12 +1,11 @@
 /** How many members, domains and reserved names the organization has. */
 import { queryOptions } from "@tanstack/react-query";
-import { load } from "../../api/session.ts";
+import { loadList } from "../../api/lists.ts";
 
-/** @param path of a list. A list of more than one page is counted as one page (`LIST_MAX_ROWS`). */
 const countQuery = (path: string) =>
   queryOptions({
     queryKey: ["count", path],
-    queryFn: async ({ signal }) => (await load<unknown[]>(path, signal)).length,
+    queryFn: async ({ signal }) => (await loadList(path, signal)).length,
   });
 
 export const membersCountQuery = (organizationId: string) =>

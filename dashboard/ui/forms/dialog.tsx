@@ -100,20 +100,23 @@ function DiscardDialog({ isOpen, onKeep, onDiscard }: DiscardDialogProps) {
   );
 }
 
-interface CancelFocus {
-  /** The button that cancels has the focus at first. */
+interface CancelButton {
+  /** The label of the button that closes the dialog without the action. */
+  cancel?: string;
+  /** This button has the focus at first. */
   isCancelFocused?: boolean;
 }
 
 type OpenFormDialogProps = Omit<FormProps, "beside"> &
   Pick<OpenDialogProps, "isOpen" | "onClose" | "title" | "width"> &
-  CancelFocus;
+  CancelButton;
 
 /** A dialog that its parent opens, such as from an item of a menu. */
 export function OpenFormDialog(props: OpenFormDialogProps) {
-  const { isOpen, onClose, title, width = "normal", isCancelFocused = false, ...form } = props;
-  const cancel = useRef<HTMLButtonElement>(null);
-  const initialFocus = isCancelFocused ? cancel : undefined;
+  const { isOpen, onClose, title, width = "normal", ...others } = props;
+  const { cancel = "Cancel", isCancelFocused = false, ...form } = others;
+  const cancelButton = useRef<HTMLButtonElement>(null);
+  const initialFocus = isCancelFocused ? cancelButton : undefined;
   return (
     <OpenDialog
       {...{ isOpen, onClose, title, width, initialFocus }}
@@ -122,8 +125,8 @@ export function OpenFormDialog(props: OpenFormDialogProps) {
       <Form
         {...form}
         beside={
-          <Button ref={cancel} onClick={onClose}>
-            Cancel
+          <Button ref={cancelButton} onClick={onClose}>
+            {cancel}
           </Button>
         }
         onSubmit={async (value) => {
@@ -135,7 +138,7 @@ export function OpenFormDialog(props: OpenFormDialogProps) {
   );
 }
 
-interface DialogButtonProps extends Omit<FormProps, "beside">, CancelFocus {
+interface DialogButtonProps extends Omit<FormProps, "beside">, CancelButton {
   /** The button that opens the dialog. */
   button: ButtonProps;
   title: string;

@@ -181,3 +181,18 @@ test("charts are loaded only by the page that shows them", async () => {
   );
   expect(scripts.filter((name) => /\/chart-/.test(name))).toEqual([]);
 });
+
+test("all members of an organization with more than one page of them are counted", async () => {
+  const owner = await pages.api.owner();
+  await pages.api.sql(
+    `with people as (
+       insert into users (email, password_hash)
+       select 'member-' || n || '@' || $1::uuid || '.example', '' from generate_series(1, 1000) n
+       returning id
+     )
+     insert into memberships (user_id, org_id, role) select id, $1::uuid, 'viewer' from people`,
+    [owner.orgId],
+  );
+  const plan = getSection(await pages.openAs(owner.email), "Plan");
+  await plan.getByText("1,001").waitFor();
+});

@@ -45,7 +45,7 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
   await billing.getByRole("alert").filter({ hasText: "A payment did not go through" }).waitFor();
 
   await clickButton(page, "Cancel the plan");
-  await answerDialog(page, "Cancel the plan now");
+  await answerDialog(page, "Cancel the plan");
   await billing.getByText("Free", { exact: true }).waitFor();
   await billing.getByText("canceled").waitFor();
   expect(await billing.getByRole("button", { name: "Cancel the plan" }).count()).toBe(0);
