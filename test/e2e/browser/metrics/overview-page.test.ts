@@ -193,6 +193,7 @@ test("all members of an organization with more than one page of them are counted
      insert into memberships (user_id, org_id, role) select id, $1::uuid, 'viewer' from people`,
     [owner.orgId],
   );
+  await owner.post("/tunnels", { localPort: 1 });
   const plan = getSection(await pages.openAs(owner.email), "Plan");
   await plan.getByText("1,001").waitFor();
 });
