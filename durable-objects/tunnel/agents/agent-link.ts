@@ -45,8 +45,8 @@ export interface Stream {
 }
 
 /**
- * Frames a second that no stream takes: those that were in flight when their stream ended, and the agent's own state.
- * An agent that follows the protocol stops sending the former when it reads the reset.
+ * Frames a second that no stream takes: those that were in flight when their stream ended, empty parts of a body or a message, and
+ * the agent's own state. An agent that follows the protocol stops sending the first ones when it reads the reset.
  */
 export const STRAY_FRAMES_PER_SECOND_MAX = 50_000;
 /** A change of the agent's state counts as many frames, because it costs as much. */
@@ -255,6 +255,7 @@ export class AgentLink {
       this.#freeLargeBuffers();
       return true;
     }
+    if (stream && isEmptyPart(frame)) return this.#countStray();
     if (stream) return stream.onFrame(frame);
     return frame.type >= FRAME.response && frame.type <= FRAME.close && this.#countStray();
   }
@@ -294,4 +295,12 @@ export class AgentLink {
     for (const stream of streams) stream.onConnectionLost();
     this.windows.close();
   }
+}
+
+/** Whether the frame changes nothing: it needs no credit, and more of the same body or message follows. */
+function isEmptyPart({ type, flags, payload }: Frame): boolean {
+  if (payload.byteLength > 0) return false;
+  if (type === FRAME.data) return (flags & FLAG.end) === 0;
+  const isMessage = type === FRAME.text || type === FRAME.binary;
+  return isMessage && (flags & FLAG.more) !== 0;
 }

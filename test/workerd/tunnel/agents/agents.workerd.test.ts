@@ -214,6 +214,10 @@ describe("a protocol violation closes the agent's connection, and its visitor ge
       sendMany(agent, (w) => w.writeCodeAndText(FRAME.reset, 9, 1, "")),
     "too much credit for streams that have ended": (agent) =>
       sendMany(agent, (w) => w.writeCredit(9, 1)),
+    "too many empty parts of a response": (agent, stream) => {
+      agent.send((w) => w.writeJson(FRAME.response, 0, stream, [200]));
+      sendMany(agent, (w) => w.writeText(FRAME.data, 0, stream, ""));
+    },
     "too much credit of no bytes": (agent, stream) =>
       sendMany(agent, (w) => w.writeCredit(stream, 0)),
     "too many announcements that it goes away": (agent) =>
