@@ -1,9 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import {
-  STATE_FRAME_COST,
-  STRAY_FRAMES_PER_SECOND_MAX,
-} from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { STATE_FRAME_COST } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { STRAY_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/stray-frames.ts";
 import { CONNECTIONS_WITHOUT_HELLO_MAX } from "../../../../durable-objects/tunnel/agents/agents.ts";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import {

@@ -1,9 +1,7 @@
 /** What visitors and agents can make a tunnel's object hold: requests in flight, and bytes on their way. */
 import { describe, expect, test, vi } from "vitest";
-import {
-  STRAY_FRAMES_PER_SECOND_MAX,
-  type AgentLink,
-} from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import type { AgentLink } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { STRAY_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/stray-frames.ts";
 import {
   BufferedBytes,
   ISOLATE_BUFFER_MAX_BYTES,
