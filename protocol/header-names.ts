@@ -33,10 +33,17 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
 ]);
 
 /**
+ * Some servers cut the value of such a header off the path, Gunicorn by default: with `SCRIPT_NAME: /x`, it reads `/x/admin` as
+ * `/admin`, which a rule that denies `/admin` would not notice.
+ */
+const BASE_PATH_HEADERS = ["path-info", "script-name", "x-script-name"];
+
+/**
  * With these, proxies of other networks say what this service says with `X-Forwarded-*`. A local server that also runs in
  * such a network would believe a visitor's. Here they say nothing, but a policy may set them.
  */
 const FOREIGN_PROXY_HEADERS: ReadonlySet<string> = new Set([
+  ...BASE_PATH_HEADERS,
   "cf-pseudo-ipv4",
   "client-ip",
   "cloudfront-viewer-address",
@@ -44,6 +51,7 @@ const FOREIGN_PROXY_HEADERS: ReadonlySet<string> = new Set([
   "fastly-client-ip",
   "fly-client-ip",
   "forwarded-for",
+  "front-end-https",
   "proxy-client-ip",
   "wl-proxy-client-ip",
   "x-appengine-user-ip",
@@ -53,9 +61,13 @@ const FOREIGN_PROXY_HEADERS: ReadonlySet<string> = new Set([
   "x-envoy-external-address",
   "x-forwarded",
   "x-forwarded-prefix",
+  "x-forwarded-protocol",
   "x-forwarded-scheme",
   "x-nf-client-connection-ip",
   "x-original-forwarded-for",
+  "x-original-host",
+  "x-scheme",
+  "x-url-scheme",
   "x-vercel-forwarded-for",
 ]);
 

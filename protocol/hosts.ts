@@ -1,6 +1,8 @@
 /** Host names as visitors send them, and the names of the routes that they lead to. */
 import { HOST_MAX_CHARS } from "./limits.ts";
 
+const PORT_MAX = 65_535;
+
 /**
  * The authority of a request URL: the text between `//` and the target. It is cut out of the URL's own text, because a
  * parser would read `a@b` as a user and a host where the Host header means a host.
@@ -16,7 +18,10 @@ export function getAuthority(url: string): string {
  * @returns null when it is neither a host name nor an address: such a request can't be routed.
  */
 export function parseHost(authority: string): string | null {
-  const host = authority.toLowerCase().replace(/:\d{0,5}$/, "");
+  const [suffix = "", port = ""] = /:(\d{0,5})$/.exec(authority) ?? [];
+  // `new URL` would throw, also for the whole URL of such a request.
+  if (Number(port) > PORT_MAX) return null;
+  const host = authority.slice(0, authority.length - suffix.length).toLowerCase();
   if (host.length > HOST_MAX_CHARS + 1) return null;
   if (/^\[[0-9a-f:.]+\]$/.test(host)) return host;
   return /^[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$/.test(host) ? host.replace(/\.$/, "") : null;

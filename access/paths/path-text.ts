@@ -23,8 +23,12 @@ export function decodePath(path: string): string {
   return new PathText(path).decoded.join("");
 }
 
-/** An encoded ASCII character, or encoded bytes that form other characters together. */
-const ENCODED = /%[0-7][0-9a-f]|(?:%[89a-f][0-9a-f])+/iy;
+/**
+ * An encoded ASCII character, or encoded bytes that form other characters together, or a UTF-16 code unit in the notation that
+ * HTTP.sys, the server of IIS, accepts by default.
+ */
+const ENCODED = /%[0-7][0-9a-f]|(?:%[89a-f][0-9a-f])+|%u[0-9a-f]{4}/iy;
+const CODE_UNIT = /^%u/i;
 const utf8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
 
 const ignore = () => undefined;
@@ -72,6 +76,7 @@ function findEncoded(path: string, at: number): string | undefined {
 }
 
 function decode(encoded: string): string {
+  if (CODE_UNIT.test(encoded)) return String.fromCharCode(parseInt(encoded.slice(2), 16));
   // A single byte above 0x7f is not valid UTF-8: servers that accept it read it as Latin-1.
   if (encoded.length === 3) return String.fromCharCode(parseInt(encoded.slice(1), 16));
   const bytes = Uint8Array.from(encoded.slice(1).split("%"), (hex) => parseInt(hex, 16));

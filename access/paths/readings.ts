@@ -43,8 +43,8 @@ export class Readings {
 /** The servers that read this path differently: `\` makes a difference only for a path that has one. */
 function listServers(path: string): Server[] {
   const decodings = path.includes("%") ? DECODINGS : (["none"] as const);
-  const backslashes = /\\|%5c/i.test(path) ? NO_OR_YES : [false];
-  const parameters = /;|%3b/i.test(path) ? NO_OR_YES : [false];
+  const backslashes = /\\|%(?:u00)?5c/i.test(path) ? NO_OR_YES : [false];
+  const parameters = /;|%(?:u00)?3b/i.test(path) ? NO_OR_YES : [false];
   return decodings.flatMap((decodesFirst) =>
     backslashes.flatMap((splitsAtBackslashes) =>
       parameters.map((hasParameters) => ({ decodesFirst, splitsAtBackslashes, hasParameters })),

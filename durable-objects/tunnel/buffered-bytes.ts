@@ -39,9 +39,9 @@ export class BufferedBytes {
     return this.#share.take(bytes + CHUNK_OVERHEAD_BYTES);
   }
 
-  /** Returns what `hold` took for a chunk of this size. */
-  release(bytes: number): void {
-    this.#share.add(-(bytes + CHUNK_OVERHEAD_BYTES));
+  /** Returns what `hold` took for chunks that have this many bytes together. */
+  release(bytes: number, chunks = 1): void {
+    this.#share.add(-(bytes + chunks * CHUNK_OVERHEAD_BYTES));
   }
 
   /** Counts bytes that are buffered already or, if negative, no more. */

@@ -24,13 +24,13 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
-import { isRecent, SECOND_MS } from "../../../shared/time.ts";
 import { closeQuietly } from "../../websockets.ts";
 import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
 import type { RequestHead } from "../proxy/heads.ts";
 import type { AgentAttachment } from "../socket-attachments.ts";
 import type { Pacer } from "../proxy/pacer.ts";
+import { isEmptyPart, StrayFrames } from "../stray-frames.ts";
 
 /** The tunnel's end of a stream. The link calls these methods; none may throw. */
 export interface Stream {
@@ -44,12 +44,7 @@ export interface Stream {
   onConnectionLost(): void;
 }
 
-/**
- * Frames a second that no stream takes: those that were in flight when their stream ended, and the agent's own state.
- * An agent that follows the protocol stops sending the former when it reads the reset.
- */
-export const STRAY_FRAMES_PER_SECOND_MAX = 50_000;
-/** A change of the agent's state counts as many frames, because it costs as much. */
+/** A change of the agent's state counts as many stray frames, because it costs as much. */
 export const STATE_FRAME_COST = 500;
 
 /** With fewer streams, waiting for more frames gains nothing. */
@@ -76,8 +71,8 @@ export class AgentLink {
   /** Callbacks that run after the current message is read. */
   #afterMessage: (() => void)[] = [];
   #lastReceivedAtMs: number;
-  /** Frames that no stream took in the second that began at `sinceMs`. */
-  readonly #stray = { frames: 0, sinceMs: 0 };
+  /** Frames that no stream takes, and the agent's own state. */
+  readonly #stray = new StrayFrames();
   #attachment: AgentAttachment;
 
   /** @param pace of the tunnel: agents of a pool share it. */
@@ -255,19 +250,14 @@ export class AgentLink {
       this.#freeLargeBuffers();
       return true;
     }
+    if (stream && isEmptyPart(frame)) return this.#countStray();
     if (stream) return stream.onFrame(frame);
     return frame.type >= FRAME.response && frame.type <= FRAME.close && this.#countStray();
   }
 
   /** @returns false when there are too many. */
   #countStray(cost = 1): boolean {
-    const stray = this.#stray;
-    if (!isRecent(stray.sinceMs, SECOND_MS, this.#lastReceivedAtMs)) {
-      stray.frames = 0;
-      stray.sinceMs = this.#lastReceivedAtMs;
-    }
-    stray.frames += cost;
-    return stray.frames <= STRAY_FRAMES_PER_SECOND_MAX;
+    return this.#stray.count(this.#lastReceivedAtMs, cost);
   }
 
   /** An agent of a pool waits for this answer, behind which no request is on its way to it, before it closes. */

@@ -2,10 +2,25 @@
  * The body of a response while it streams to the visitor: written at the pacer's rate, and granted to the agent
  * as the visitor's connection accepts it.
  */
+import { FRAME_DATA_MAX_BYTES } from "../../../protocol/limits.ts";
+import { concatBytes } from "../../../shared/bytes.ts";
 import { isEventStream } from "../../../shared/raw-headers.ts";
 import { compactView, type BufferedBytes } from "../buffered-bytes.ts";
 import type { ResponseHeaders } from "./heads.ts";
 import type { PacedQueue } from "./pacer.ts";
+
+/**
+ * How many parts of a body may wait for the pacer and for the visitor's connection. Chunks that arrive meanwhile are joined: a write
+ * takes the platform as long as copying tens of kilobytes, and an agent can send a hundred thousand chunks in one message.
+ */
+const PARTS_MAX = 8;
+const PART_MAX_BYTES = FRAME_DATA_MAX_BYTES;
+
+/** Chunks that are written together. */
+interface Part {
+  bytes: Uint8Array;
+  chunks: number;
+}
 
 /** How the visitor notices a truncated body. `cut`: it is aborted, and the edge has the connection cut. */
 type TruncationSignal = "abort" | "cut" | "end";
@@ -29,8 +44,14 @@ export class ResponseBody {
   readonly readable: ReadableStream;
   readonly #deps: ResponseBodyDeps;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  /** The chunks that wait for the pacer. */
-  #paced: Uint8Array[] = [];
+  /** The chunks that wait until there are fewer than `PARTS_MAX` parts. */
+  #waiting: Uint8Array[] = [];
+  /** The parts that wait for the pacer. */
+  #paced: Part[] = [];
+  /** The parts that the visitor's connection has not accepted yet. */
+  #written = 0;
+  /** Whether no chunk follows. */
+  #isEnding = false;
   #isClosed = false;
 
   /** @param length null: not known. */
@@ -62,13 +83,13 @@ export class ResponseBody {
 
   /** Writes a chunk that `buffered` holds already. From now on, this body releases it. */
   writeHeld(chunk: Uint8Array): void {
-    this.#paced.push(chunk);
-    this.#deps.queue.push(chunk.byteLength, () => this.#writeNext());
+    this.#waiting.push(chunk);
+    this.#advance();
   }
 
   end(): void {
-    const close = () => this.#close();
-    this.#deps.queue.push(0, () => void this.#writer.close().then(close, close));
+    this.#isEnding = true;
+    this.#advance();
   }
 
   /** Signals to the visitor that the body is incomplete. */
@@ -81,25 +102,55 @@ export class ResponseBody {
   discard(): void {
     const { queue, buffered } = this.#deps;
     queue.clear();
-    for (const { byteLength } of this.#paced) buffered.release(byteLength);
+    for (const { bytes, chunks } of this.#paced) buffered.release(bytes.byteLength, chunks);
+    for (const { byteLength } of this.#waiting) buffered.release(byteLength);
     this.#paced = [];
+    this.#waiting = [];
+    this.#isEnding = false;
     this.#writer.abort(new Error("the response was truncated")).catch(() => undefined);
     this.#close();
   }
 
+  /** Passes waiting chunks on to the pacer. */
+  #advance(): void {
+    while (this.#waiting.length > 0 && this.#paced.length + this.#written < PARTS_MAX) {
+      const part = this.#takePart();
+      this.#paced.push(part);
+      this.#deps.queue.push(part.bytes.byteLength, () => this.#writeNext());
+    }
+    if (!this.#isEnding || this.#waiting.length > 0) return;
+    this.#isEnding = false;
+    const close = () => this.#close();
+    this.#deps.queue.push(0, () => void this.#writer.close().then(close, close));
+  }
+
+  /** As many of the waiting chunks as one part may have, or a larger one alone. */
+  #takePart(): Part {
+    let chunks = 0;
+    let length = 0;
+    for (const { byteLength } of this.#waiting) {
+      if (chunks > 0 && length + byteLength > PART_MAX_BYTES) break;
+      chunks += 1;
+      length += byteLength;
+    }
+    const taken = this.#waiting.splice(0, chunks);
+    return { bytes: chunks === 1 ? taken[0]! : concatBytes(taken), chunks };
+  }
+
   #writeNext(): void {
     const deps = this.#deps;
-    const chunk = this.#paced.shift()!;
-    const { byteLength } = chunk;
-    this.#writer.write(chunk).then(
-      () => {
-        deps.buffered.release(byteLength);
-        deps.onWritten(byteLength);
-      },
-      () => {
-        deps.buffered.release(byteLength);
-        deps.onDiscarded(byteLength);
-      },
+    const { bytes, chunks } = this.#paced.shift()!;
+    const { byteLength } = bytes;
+    this.#written += 1;
+    const record = (handle: (bytes: number) => void): void => {
+      this.#written -= 1;
+      deps.buffered.release(byteLength, chunks);
+      handle(byteLength);
+      this.#advance();
+    };
+    this.#writer.write(bytes).then(
+      () => record((accepted) => deps.onWritten(accepted)),
+      () => record((dropped) => deps.onDiscarded(dropped)),
     );
   }
 

@@ -25,6 +25,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 import type { SavedStream } from "../socket-attachments.ts";
+import { isEmptyPart, StrayFrames } from "../stray-frames.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Usage } from "../metrics/usage.ts";
 import type { ClientSocket } from "./client-socket.ts";
@@ -51,6 +52,8 @@ export class ClientStream implements Stream {
   readonly #state: SavedStream;
   readonly #toAgent: PacedBytes;
   readonly #toClient: PacedBytes;
+  /** Frames of the client without bytes. */
+  readonly #stray = new StrayFrames();
   #awakeTimer: ReturnType<typeof setTimeout> | undefined;
   #isSaving = false;
   #hasEnded = false;
@@ -101,6 +104,7 @@ export class ClientStream implements Stream {
   receive(frame: Frame): boolean {
     if (this.#hasEnded) return true;
     if (frame.stream !== CLIENT_STREAM) return false;
+    if (isEmptyPart(frame)) return this.#stray.count(Date.now());
     switch (frame.type) {
       case FRAME.data:
         return this.#receiveData(frame);
@@ -227,6 +231,7 @@ export class ClientStream implements Stream {
   #receiveCredit(bytes: number | null): boolean {
     const state = this.#state;
     if (bytes === null || bytes > state.toClient) return false;
+    if (bytes === 0) return this.#stray.count(Date.now());
     state.toClient -= bytes;
     state.agentUngranted += bytes;
     const isLastGrant = state.hasAgentEnded && state.toClient === 0 && this.#toClient.length === 0;

@@ -46,6 +46,8 @@ describe("a Host header", () => {
     "shop.tunnel.test,other.tunnel.test",
     "bücher.tunnel.test",
     "[shop]",
+    "shop.tunnel.test:65536",
+    "shop.tunnel.test.:99999",
     `${"a".repeat(300)}.tunnel.test`,
   ])("%j is not a host name", (authority) => expect(parseHost(authority)).toBeNull());
 

@@ -1,9 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import {
-  STATE_FRAME_COST,
-  STRAY_FRAMES_PER_SECOND_MAX,
-} from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { STATE_FRAME_COST } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { STRAY_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/stray-frames.ts";
 import { CONNECTIONS_WITHOUT_HELLO_MAX } from "../../../../durable-objects/tunnel/agents/agents.ts";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import {
@@ -214,6 +212,10 @@ describe("a protocol violation closes the agent's connection, and its visitor ge
       sendMany(agent, (w) => w.writeCodeAndText(FRAME.reset, 9, 1, "")),
     "too much credit for streams that have ended": (agent) =>
       sendMany(agent, (w) => w.writeCredit(9, 1)),
+    "too many empty parts of a response": (agent, stream) => {
+      agent.send((w) => w.writeJson(FRAME.response, 0, stream, [200]));
+      sendMany(agent, (w) => w.writeText(FRAME.data, 0, stream, ""));
+    },
     "too much credit of no bytes": (agent, stream) =>
       sendMany(agent, (w) => w.writeCredit(stream, 0)),
     "too many announcements that it goes away": (agent) =>

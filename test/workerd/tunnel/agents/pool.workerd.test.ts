@@ -1,9 +1,7 @@
 /** Several agents that serve one tunnel as a pool. */
 import { afterEach, describe, expect, test, vi } from "vitest";
-import {
-  STATE_FRAME_COST,
-  STRAY_FRAMES_PER_SECOND_MAX,
-} from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { STATE_FRAME_COST } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { STRAY_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/stray-frames.ts";
 import { HEARTBEAT_LATE_MS } from "../../../../durable-objects/tunnel/agents/pool.ts";
 import { POOL_AGENTS_MAX } from "../../../../protocol/limits.ts";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";

@@ -1,9 +1,7 @@
 /** What visitors and agents can make a tunnel's object hold: requests in flight, and bytes on their way. */
 import { describe, expect, test, vi } from "vitest";
-import {
-  STRAY_FRAMES_PER_SECOND_MAX,
-  type AgentLink,
-} from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import type { AgentLink } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { STRAY_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/stray-frames.ts";
 import {
   BufferedBytes,
   ISOLATE_BUFFER_MAX_BYTES,
@@ -17,7 +15,8 @@ import {
   IN_FLIGHT_MAX_REQUESTS,
   UNCOUNTED_PLACE,
 } from "../../../../durable-objects/tunnel/proxy/in-flight.ts";
-import { Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
+import { PacedQueue, Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
+import { ResponseBody } from "../../../../durable-objects/tunnel/proxy/response-body.ts";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
@@ -304,6 +303,25 @@ describe("responses that their visitors do not read", () => {
     expect((await agent.nextCode(FRAME.reset)).code).toBe(RESET.canceled);
     await Promise.allSettled(bodies.map((body) => body.cancel()));
   });
+});
+
+test("a body that arrives in tiny frames is written in a few parts", async () => {
+  const buffered = new BufferedBytes();
+  const onWritten = vi.fn<(bytes: number) => void>();
+  const body = new ResponseBody(null, {
+    queue: new PacedQueue(new Pacer(1_000)),
+    buffered,
+    truncationSignal: "abort",
+    onWritten,
+    onDiscarded: () => undefined,
+    onClosed: () => undefined,
+  });
+  const sent = Uint8Array.from({ length: 20_000 }, (_, at) => at);
+  for (const byte of sent) body.write(Uint8Array.of(byte));
+  body.end();
+  expect(await new Response(body.readable).bytes()).toEqual(sent);
+  expect(onWritten.mock.calls.length).toBeLessThan(20);
+  expect(buffered.held).toBe(0);
 });
 
 test("a response that is held already reaches its visitor, although other bytes have filled the buffer since", async () => {

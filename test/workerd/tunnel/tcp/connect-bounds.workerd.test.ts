@@ -9,6 +9,7 @@ import {
   CONNECT_WINDOW_MIN_BYTES,
   CONNECT_WINDOWS_MAX_BYTES,
 } from "../../../../durable-objects/tunnel/tcp/clients.ts";
+import { STRAY_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/stray-frames.ts";
 
 import { createRandom } from "../../../harness/random.ts";
 import {
@@ -61,6 +62,16 @@ describe("a client must", () => {
       (client) => client.send((writer) => writer.writeText(FRAME.data, 0, 2, "x")),
     ],
     ["grant no more than it was sent", (client) => client.credit(1)],
+    [
+      "not send very many empty frames",
+      (client) =>
+        client.send((writer) => {
+          for (let n = 0; n <= STRAY_FRAMES_PER_SECOND_MAX / 2; n++) {
+            writer.writeText(FRAME.data, 0, CLIENT_STREAM, "");
+            writer.writeCredit(CLIENT_STREAM, 0);
+          }
+        }),
+    ],
     [
       "send nothing behind its end",
       (client) => {

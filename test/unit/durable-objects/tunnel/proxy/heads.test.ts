@@ -78,6 +78,13 @@ describe("a request's head", () => {
       "x-vercel-forwarded-for",
       "x-original-forwarded-for",
       "x-forwarded-prefix",
+      "SCRIPT_NAME",
+      "x-script-name",
+      "path_info",
+      "x-scheme",
+      "x-forwarded-protocol",
+      "front-end-https",
+      "x-original-host",
       "underpass-request-id",
     ].map((name) => [name, "forged"]);
     expect(headersSent([["host", "shop.localhost"], ["x-mine", "kept"], ...forged])).toEqual({
