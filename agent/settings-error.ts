@@ -1,4 +1,5 @@
 /** Errors of the agent's settings on this machine. */
+import { explainError } from "./error-message.ts";
 import { PROGRAM } from "./program.ts";
 
 /** Used without a login and without an option. */
@@ -30,5 +31,16 @@ export class MissingTokenError extends SettingsError {
     const elsewhere = isDefault ? `, or for another server: ${PROGRAM} login --server URL` : "";
     super(`this machine has no token for ${server.origin}; run: ${command}${elsewhere}`);
     this.command = command;
+  }
+}
+
+/** The server can't be reached to log in. Without a login, the default server was probably not meant. */
+export class UnreachableServerError extends SettingsError {
+  static override readonly name = "SettingsError";
+
+  constructor(server: URL, cause: unknown) {
+    const isDefault = server.origin === DEFAULT_SERVER;
+    const elsewhere = isDefault ? `; for another server, run: ${PROGRAM} login --server URL` : "";
+    super(`${explainError(cause)}${elsewhere}`);
   }
 }

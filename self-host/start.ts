@@ -244,11 +244,12 @@ function announce(
   console.log(`
   Underpass is running.
 
-      API       ${url}
-      tunnels   ${tunnels}
+      dashboard and API   ${url}
+      tunnels             ${tunnels}
 `);
-  if (firstLogin) {
-    console.log(`  This server has no owner yet. To create the owner's account, run on the machine with your local server:
+  if (setup) {
+    console.log(`  This server has no owner yet. To create the owner's account, open the dashboard and enter the code
+  ${setup.code}, or run on the machine with your local server:
 
       ${firstLogin}
       npx underpass http 3000

@@ -15,6 +15,7 @@ export function buildListingPage(path: string[], { names, isCut }: Listing): str
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
 <title>${title}</title>
 </head>
 <body>

@@ -57,6 +57,7 @@ const POLICY_KEYS = Object.keys(TrafficPolicy.shape);
 const ACTION_KEYS = new Map<unknown, readonly string[]>(
   PolicyAction.options.map(({ shape }) => [shape.kind.value, Object.keys(shape)]),
 );
+const KEYS_OF_ALL_ACTIONS = [...new Set([...ACTION_KEYS.values()].flat())];
 
 /** The schema drops keys that it does not know. In a file they are mistakes. */
 function findUnknownKeys(yaml: YamlSource): Problem[] {
@@ -66,8 +67,9 @@ function findUnknownKeys(yaml: YamlSource): Problem[] {
   return [
     ...findOtherKeys(yaml, [], yaml.data, POLICY_KEYS),
     ...inActions.flatMap((action: unknown, index) => {
-      const known = isObject(action) && ACTION_KEYS.get(action["kind"]);
-      return known ? findOtherKeys(yaml, ["actions", index], action, known) : [];
+      if (!isObject(action)) return [];
+      const known = ACTION_KEYS.get(action["kind"]) ?? KEYS_OF_ALL_ACTIONS;
+      return findOtherKeys(yaml, ["actions", index], action, known);
     }),
   ];
 }

@@ -110,6 +110,8 @@ function sendPage(response: ServerResponse, tunnels: InspectedTunnels): void {
   response.end(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
 <title>Underpass</title>
 <main>
 <h1>Underpass</h1>

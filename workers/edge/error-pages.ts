@@ -36,7 +36,7 @@ const TEXTS: Partial<Record<ErrorCode, PageText>> = {
   agent_offline: {
     title: "The tunnel is offline",
     message: "This tunnel exists, but its agent is not connected right now.",
-    hint: "Start the agent on the machine with the local server: `underpass http 3000`.",
+    hint: "Start the agent with the name of this tunnel, on the machine with the local server: `underpass http 3000 --subdomain NAME`.",
   },
   origin_unreachable: {
     title: "The local server does not respond",

@@ -18,7 +18,7 @@ import {
   ignoreSyntaxError,
 } from "../../service-api.ts";
 import { prepareCredentials, saveCredential } from "../../settings.ts";
-import { SettingsError } from "../../settings-error.ts";
+import { SettingsError, UnreachableServerError } from "../../settings-error.ts";
 import { ask } from "../ask.ts";
 import type { Input } from "../command.ts";
 import type { LOGIN } from "../table/login.ts";
@@ -138,7 +138,10 @@ async function createFirstAccount(
   return account;
 }
 
-/** @param waitMs how long the server may hold the request open. */
+/**
+ * @param waitMs how long the server may hold the request open.
+ * @throws UnreachableServerError
+ */
 async function post({ server, dispatcher }: LoginClient, path: string, body: unknown, waitMs = 0) {
   const response = await fetch(new URL(path, server).href, {
     method: "POST",
@@ -146,6 +149,8 @@ async function post({ server, dispatcher }: LoginClient, path: string, body: unk
     body: JSON.stringify(body),
     dispatcher,
     signal: AbortSignal.timeout(waitMs + ANSWER_MAX_MS),
+  }).catch((error: unknown) => {
+    throw new UnreachableServerError(server, error);
   });
   // An answer that is not JSON comes from another kind of server: `parseAnswer` reports it.
   const answer: unknown = await response.json().catch(ignoreSyntaxError);

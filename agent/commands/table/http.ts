@@ -8,6 +8,8 @@ export const HTTP = {
   summary: "share a local web server, or files",
   usages: ["http <port|host:port|URL|path>"],
   arguments: "file",
+  description:
+    "The smallest policy file is {actions: [{kind: deny, path_prefix: /admin}]}, which is also valid as indented lines of YAML. The server's /docs describes all actions, and the tunnel's page in the dashboard tests a policy on recent requests.",
   examples: [
     ["underpass http 3000", "at a random name"],
     ["underpass http 3000 --subdomain shop", "at the name shop"],

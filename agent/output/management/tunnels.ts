@@ -26,7 +26,7 @@ export const TUNNEL_COLUMNS: readonly Column[] = [
   { header: "URL" },
   { header: "STATE" },
   { header: "AGENT", omissionOrder: 2 },
-  { header: "REQUESTS", isNumeric: true, isCutLast: true },
+  { header: "REQUESTS", isNumeric: true, omissionOrder: 4 },
   { header: "PROJECT", omissionOrder: 1 },
   { header: "EXPIRES", omissionOrder: 3 },
 ];

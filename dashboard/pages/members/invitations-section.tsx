@@ -35,7 +35,7 @@ export function InviteButton() {
         const body = { email: value("email"), role: value("role") };
         await call("POST", `/orgs/${organization.id}/invitations`, body);
         await queries.invalidateQueries(invitationsQuery(organization.id));
-        notify(`An invitation was sent to ${value("email")}.`);
+        notify(`${value("email")} is invited.`);
       }}
     >
       <TextField name="email" label="Email address" type="email" autoComplete="off" />

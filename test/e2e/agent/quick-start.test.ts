@@ -68,7 +68,12 @@ test("at a terminal the server says what to type, and the agent shows the URL an
   skip(!canOpenTerminals(), "there is no script(1) of util-linux here to open a terminal with");
   const port = await reservePort();
   await using server = person.type(start, { atTerminal: true });
-  await server.waitForOutput(/Underpass is running\.[^]*API +http:[^]*tunnels +http:\/\/<name>\./);
+  await server.waitForOutput(
+    /Underpass is running\.[^]*dashboard and API +http:[^]*tunnels +http:\/\/<name>\./,
+  );
+  await server.waitForOutput(
+    /open the dashboard and enter the code\n +([A-Z0-9]{4}-){3}[A-Z0-9]{4},/,
+  );
   const [, firstLogin = ""] = await server.waitForOutput(/^ +(npx underpass login .*)$/m);
   await server.waitForOutput(/^ +npx underpass http 3000$/m);
 

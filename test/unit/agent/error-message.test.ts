@@ -8,6 +8,7 @@ import { fetch } from "undici";
 import WebSocket from "ws";
 import { z } from "zod";
 import { explainError } from "../../../agent/error-message.ts";
+import { DEFAULT_SERVER, UnreachableServerError } from "../../../agent/settings-error.ts";
 import { describeOriginError } from "../../../agent/origin/origin-error.ts";
 import { ServiceApi } from "../../../agent/service-api.ts";
 import { formatRejection } from "../../../agent/output/output.ts";
@@ -46,6 +47,14 @@ test("a server that does not run", async () => {
   const expected = `127.0.0.1:${port} refuses connections; check the address, and that the server runs`;
   expect(await getFetchError(`http://127.0.0.1:${port}`)).toBe(expected);
   expect(await getSocketError(`ws://127.0.0.1:${port}`)).toBe(expected);
+});
+
+test.each([
+  [DEFAULT_SERVER, "refused; for another server, run: underpass login --server URL"],
+  ["https://underpass.example", "refused"],
+])("a login at %s that can't be reached", (server, expected) => {
+  const { message } = new UnreachableServerError(new URL(server), new Error("refused"));
+  expect(message).toBe(expected);
 });
 
 test("a server that cuts the connection", async () => {

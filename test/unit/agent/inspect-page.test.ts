@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { Server } from "node:net";
 import { expect, test, vi } from "vitest";
+import { buildListingPage } from "../../../agent/files/listing-page.ts";
 import { InspectedTunnels } from "../../../agent/inspect/inspected-tunnels.ts";
 import { InspectServer } from "../../../agent/inspect/inspect-server.ts";
 import { startScriptedTunnel } from "../../harness/tunnel/scripted-tunnel.ts";
@@ -22,6 +23,16 @@ test("the page shows names and URLs as text, and can send no form", async () => 
   expect(page).toContain("<li>&quot;&gt;&lt;form");
   expect(page).not.toMatch(/<form|<img/);
   server.close();
+});
+
+test("the agent's own pages are dark in a dark browser, and fit a phone", async () => {
+  const server = new InspectServer(new InspectedTunnels(), "127.0.0.1");
+  const page = await (await fetch(await server.listen(0))).text();
+  server.close();
+  for (const html of [page, buildListingPage([], { names: [], isCut: false })]) {
+    expect(html).toContain('<meta name="color-scheme" content="light dark">');
+    expect(html).toContain('<meta name="viewport" content="width=device-width">');
+  }
 });
 
 test("the JSON of its API can't control the terminal of someone who reads it with curl", async () => {

@@ -60,6 +60,12 @@ actions:
         "policy.yml:3:5: unknown key path_prefx; did you mean path_prefix?",
     ],
     [
+      "without the kind of an action",
+      action("type: deny", "path_prefix: /admin"),
+      "policy.yml:2:5: kind must be one of: header_set, deny, jwt_validation, rate_limit\n" +
+        "policy.yml:2:5: unknown key type",
+    ],
+    [
       "with two problems",
       action("kind: header_set", "name: Host", "value: [a]"),
       "policy.yml:3:11: name must not be a header that the connection or this service controls\n" +

@@ -323,3 +323,10 @@ test("axe finds nothing on the tabs and in the dialog, which fit a narrow screen
   await getSection(page, "Headers").waitFor();
   await check();
 });
+
+test("a link with an unknown tab shows the first one", async () => {
+  const owner = await pages.api.owner();
+  const receiver = await createReceiver(owner, "code_host", "linked");
+  const page = await openReceiver(owner, receiver, "?tab=set-up");
+  await page.getByRole("tab", { name: "Deliveries", selected: true }).waitFor();
+});

@@ -15,3 +15,10 @@ test("a page about an invalid response does not blame the local server: the agen
       "The server behind this tunnel sent no valid response. The agent prints the reason: check its output, then the log of the local server.",
   });
 });
+
+test("a page about an offline tunnel names the option without which the agent would open another one", async () => {
+  vi.spyOn(console, "info").mockReturnValue();
+  const request = new Request("http://shop.localhost/");
+  const page = createErrorPage(request, {} as Env, "agent_offline");
+  expect(await page.text()).toContain("`underpass http 3000 --subdomain NAME`");
+});
