@@ -35,7 +35,7 @@ export interface AgentRoute {
   socketPath: string;
 }
 
-export interface RelayOptions {
+interface RelayOptions {
   settings: LocalRelaySettings;
   /** undefined: agents connect to the relay's own port. */
   agentRoute: AgentRoute | undefined;

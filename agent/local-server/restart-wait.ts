@@ -41,7 +41,7 @@ export class RestartWait {
   readonly #waiting = new Set<WaitingConnection>();
   #refusal = new Error("the local server refuses connections");
 
-  /** @param onListeningChanged is told that a server that accepted connections refuses them now, and that it accepts them again. */
+  /** @param onListeningChanged called when a server that accepted connections refuses them, and when it accepts them again. */
   constructor(onListeningChanged: (isListening: boolean) => void) {
     this.#onListeningChanged = onListeningChanged;
   }

@@ -27,7 +27,7 @@ export class LocalTcpServer {
   readonly target: TcpTarget;
   readonly #restart: RestartWait;
 
-  /** @param onListeningChanged is told that a server that accepted connections refuses them, and that it accepts them again. */
+  /** @param onListeningChanged called when a server that accepted connections refuses them, and when it accepts them again. */
   constructor(target: TcpTarget, onListeningChanged: (isListening: boolean) => void) {
     this.target = target;
     this.#restart = new RestartWait(onListeningChanged);

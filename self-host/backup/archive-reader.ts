@@ -7,7 +7,7 @@ import { type ArchivedFile, Manifest, MANIFEST_MAX_BYTES, MANIFEST_PATH } from "
 import { createPadding, parseTarHeader, TAR_BLOCK_BYTES } from "./tar.ts";
 import { getErrorCode, getErrorMessage } from "../../shared/error-message.ts";
 
-export interface ArchiveEntry {
+interface ArchiveEntry {
   path: string;
   /** Bytes. */
   size: number;

@@ -17,7 +17,7 @@ const HAR_READ_AHEAD_CAPTURES = 64;
 /** Text that is written together: a chunk costs as much as many entries. */
 const HAR_CHUNK_CHARS = 64 * 1024;
 
-export interface ArchiveEntry {
+interface ArchiveEntry {
   capture: CaptureDetail;
   origin: string;
 }

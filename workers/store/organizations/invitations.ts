@@ -169,7 +169,7 @@ export function revokeInvitation(
   });
 }
 
-export interface InvitationOffer {
+interface InvitationOffer {
   organizationName: string;
   role: Role;
   /** null: the account of the inviter is deleted. */
