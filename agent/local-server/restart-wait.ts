@@ -88,7 +88,7 @@ export class RestartWait {
     this.#failWaiting();
   }
 
-  #shouldWait(error: Error & { code?: string }, endsAtMs: number): boolean {
+  #shouldWait(error: NodeJS.ErrnoException, endsAtMs: number): boolean {
     const { code = "" } = error;
     if (!REFUSALS.has(code) || performance.now() >= endsAtMs) return false;
     this.#refusal = error;

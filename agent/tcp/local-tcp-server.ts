@@ -118,7 +118,7 @@ function tryToConnect(target: TcpTarget, done: Done<Socket>): Socket {
   return socket;
 }
 
-function toFailure(error: Error & { code?: string }, target: TcpTarget): LocalFailure {
+function toFailure(error: NodeJS.ErrnoException, target: TcpTarget): LocalFailure {
   return {
     code: error.code === TIMEOUT_CODE ? RESET.originTimeout : RESET.originUnreachable,
     message: describeOriginError(error, { origin: target.text }),
