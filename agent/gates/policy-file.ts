@@ -5,6 +5,7 @@ import { describeReadError } from "../config/config-file.ts";
 import { formatProblems, YamlSource, type Path, type Problem } from "../config/yaml-source.ts";
 import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import { PolicyAction, TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
+import { isJsonObject } from "../../shared/json.ts";
 import { UsageError } from "../options.ts";
 import { formatSuggestion } from "../options/suggestion.ts";
 import { OFF } from "./off.ts";
@@ -60,13 +61,13 @@ const ACTION_KEYS = new Map<unknown, readonly string[]>(
 
 /** The schema drops keys that it does not know. In a file they are mistakes. */
 function findUnknownKeys(yaml: YamlSource): Problem[] {
-  if (!isObject(yaml.data)) return [];
+  if (!isJsonObject(yaml.data)) return [];
   const { actions } = yaml.data;
   const inActions = Array.isArray(actions) ? actions : [];
   return [
     ...findOtherKeys(yaml, [], yaml.data, POLICY_KEYS),
     ...inActions.flatMap((action: unknown, index) => {
-      const known = isObject(action) && ACTION_KEYS.get(action["kind"]);
+      const known = isJsonObject(action) && ACTION_KEYS.get(action["kind"]);
       return known ? findOtherKeys(yaml, ["actions", index], action, known) : [];
     }),
   ];
@@ -83,10 +84,6 @@ function findOtherKeys(
     ...yaml.locateKey([...path, key]),
     message: `unknown key ${key}${formatSuggestion(key, known)}`,
   }));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** @throws UsageError when there is a problem. */
