@@ -134,7 +134,7 @@ export class DryRun {
     const path = new CheckedPath(visit.path);
     const isDenied = ({ prefixes }: DenyRule) => path.check(prefixes) !== "allowed";
     if (!isDenied(all)) return null;
-    // The first rule that denies the path, by bisection: to compare an ambiguous path can take a millisecond.
+    // The first rule that denies the path, by bisection: comparing an ambiguous path can take a millisecond.
     let [from, to] = [0, this.#denyRules.length - 1];
     while (from < to) {
       const middle = Math.floor((from + to) / 2);

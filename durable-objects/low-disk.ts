@@ -1,7 +1,7 @@
 /**
  * Limits what objects store while the disk of a self-hosted server is almost full: no more than they hold already, because a
- * full disk would stop PostgreSQL, and with it the service for everyone. SQLite's log of an object (`-wal`) grows to 4 MiB even
- * while the object replaces what it stores. So they store nothing at all once they have used half of the server's reserve. The
+ * full disk would stop PostgreSQL, and with it the service for everyone. The SQLite log of an object (`-wal`) grows to
+ * 4 MiB even if the object only replaces what it stores. So they store nothing at all once they have used half of the server's reserve. The
  * server reports its disk repeatedly (`ObjectsControl`). On Cloudflare there are no such reports.
  */
 import type { DiskShortage } from "../protocol/self-host/disk-shortage.ts";

@@ -23,7 +23,7 @@ const TUNNEL_CALLS_MAX_CONCURRENT = 64;
  * this object.
  */
 const WATCH_SESSION_CHECK_MS = 15 * MINUTE_MS;
-/** When that is tried again after the database was unavailable. */
+/** How soon the check is repeated when the database was unavailable. */
 export const WATCH_SESSION_RETRY_MS = MINUTE_MS;
 /** How long a new watcher waits until the tunnels are notified. */
 const WATCH_NOTIFY_TIMEOUT_MS = 2_000;

@@ -66,7 +66,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   }
 
   /** The last report of each of these networks that has one. All are offline while the relay is disconnected. */
-  networkStatus(networkIds: string[]): Record<string, NetworkSummary> {
+  findNetworkSummaries(networkIds: string[]): Record<string, NetworkSummary> {
     const linkId = this.isConnected() ? this.#link.id : undefined;
     const found: Record<string, NetworkSummary> = {};
     for (const id of networkIds) {
@@ -77,7 +77,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   }
 
   /** The devices of a network that the relay has ever seen. */
-  deviceStatus(networkId: string): DeviceTotals[] {
+  listDeviceTotals(networkId: string): DeviceTotals[] {
     return this.#networks.listDevices(networkId);
   }
 

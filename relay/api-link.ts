@@ -21,7 +21,7 @@ const LINK_RETRY_MIN_MS = 250;
 const LINK_RETRY_MAX_MS = 10_000;
 const LINK_WELCOME_MAX_MS = 10_000;
 
-export interface ApiLinkOptions {
+interface ApiLinkOptions {
   apiUrl: string;
   /** Host header, when the URL names an address. */
   apiHost: string | undefined;

@@ -36,7 +36,7 @@ export interface Agent extends AgentConnection {
 }
 
 /** Why an agent can't have the port. */
-export interface AgentRefusal {
+interface AgentRefusal {
   refused: CloseName;
   message: string;
 }
@@ -59,7 +59,7 @@ interface Entry {
   agent: Agent;
 }
 
-export interface AssociationsOptions {
+interface AssociationsOptions {
   settings: RelaySettings;
   epoch: string;
   link: LinkState;

@@ -42,7 +42,7 @@ export interface TcpTotals {
   bytesOut: number;
 }
 
-export interface Gauges {
+interface Gauges {
   isLinked: boolean;
   associations: { network: number; tunnel: number };
   flows: number;

@@ -7,7 +7,7 @@ import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 export const NETWORK_RECORDS_MAX = 10_000;
 const DEVICES_PER_NETWORK_MAX = 4_096;
 
-export interface DeviceRecord extends PeerTraffic {
+interface DeviceRecord extends PeerTraffic {
   /** `address:port`, IPv6 in brackets. */
   endpoint: string | null;
   endpointSeenAtMs: number;

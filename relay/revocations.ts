@@ -3,7 +3,7 @@ import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 
-export interface RevocationsOptions {
+interface RevocationsOptions {
   maxEntries: number;
   maxAgeMs: number;
 }

@@ -20,7 +20,7 @@ const JWKS_FIRST_FETCH_MIN_MS = 250;
 
 const Jwks = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 
-export interface TicketOptions {
+interface TicketOptions {
   relayId: string;
   fetchKeys(): Promise<unknown>;
   /** Milliseconds since the epoch. */

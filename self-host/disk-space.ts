@@ -29,7 +29,7 @@ export interface DiskSpace {
   sizeBytes: number;
 }
 
-export interface DiskWatchOptions {
+interface DiskWatchOptions {
   readSpace: () => Promise<DiskSpace>;
   /** undefined: a share of the disk. 0: the disk may become full. */
   reserveBytes: number | undefined;

@@ -5,10 +5,7 @@ import { request } from "../sockets/node-http.ts";
 const HEALTH_MAX_MS = 2_000;
 
 /** The public address of the server, or the path of the socket that workerd listens on. */
-export type HealthTarget = { apiHost: string } & (
-  | { host: string; port: number }
-  | { socketPath: string }
-);
+type HealthTarget = { apiHost: string } & ({ host: string; port: number } | { socketPath: string });
 
 /** Rejects unless the Worker answers. */
 export function probeHealth({ apiHost, ...target }: HealthTarget): Promise<void> {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { getErrorMessage } from "../shared/error-message.ts";
-import { parseJson } from "../shared/json.ts";
+import { parseJsonObject } from "../shared/json.ts";
 import { RELAY_PATH } from "../protocol/relay/paths.ts";
 import { formatHostAndPort } from "../shared/hosts.ts";
 import {
@@ -35,7 +35,7 @@ export interface AgentRoute {
   socketPath: string;
 }
 
-export interface RelayOptions {
+interface RelayOptions {
   settings: LocalRelaySettings;
   /** undefined: agents connect to the relay's own port. */
   agentRoute: AgentRoute | undefined;
@@ -152,7 +152,7 @@ function createChild(options: RelayOptions) {
       },
       // Another program may listen on this port: it reports another process id, or none.
       probe: async () => {
-        const health = parseObject(await requestRelayHealth(settings));
+        const health = parseJsonObject(await requestRelayHealth(settings));
         if (health.pid !== pid) throw new Error("another program listens on its port");
         isListening = true;
       },
@@ -166,7 +166,7 @@ function createChild(options: RelayOptions) {
         return Promise.resolve();
       },
       onLine: (line, stream) => {
-        const entry = line.startsWith("{") ? parseObject(line) : {};
+        const entry = line.startsWith("{") ? parseJsonObject(line) : {};
         if (entry.message === "connected to the API") onConnected();
         // The reason for a failed start is logged once, not with each retry.
         if (!isListening && (stream === "stderr" || entry.level === "error")) {
@@ -201,9 +201,4 @@ function requestRelayMetrics({ settings, secret }: RelayOptions): Promise<string
 function getRelayAddress({ bind, ports }: LocalRelaySettings) {
   const host = toConnectableHost(bind);
   return { host, port: ports.first, family: isIPv6(host) ? 6 : undefined };
-}
-
-function parseObject(text: string): Record<string, unknown> {
-  const value = parseJson(text);
-  return typeof value === "object" && value !== null ? { ...value } : {};
 }

@@ -117,7 +117,7 @@ export interface LocalRelaySettings {
   url: string | undefined;
 }
 
-export interface HttpsServerSettings {
+interface HttpsServerSettings {
   /** undefined: all addresses. */
   host: string | undefined;
   port: number;

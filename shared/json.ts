@@ -8,3 +8,14 @@ export function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** @returns no fields when the text is not a JSON object. */
+export function parseJsonObject(text: string): Record<string, unknown> {
+  const value = parseJson(text);
+  return isJsonObject(value) ? value : {};
+}
+
+/** @param value from JSON. */
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

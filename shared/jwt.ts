@@ -1,6 +1,6 @@
 /** The compact form of JSON Web Tokens (RFC 7515 §7.1), before their signature is verified. */
 import { fromBase64Url, isBase64Url } from "./bytes.ts";
-import { parseJson } from "./json.ts";
+import { isJsonObject, parseJson } from "./json.ts";
 
 /** Whether the parts are base64url in its one spelling. The library accepts others, so that a token has several spellings. */
 export function isCanonicalJwt(token: string): boolean {
@@ -13,5 +13,5 @@ export function readUnverifiedPart(token: string, part: 0 | 1): Record<string, u
   const bytes = fromBase64Url(token.split(".", 2)[part] ?? "");
   if (!bytes) return null;
   const value = parseJson(new TextDecoder().decode(bytes));
-  return typeof value === "object" ? (value as Record<string, unknown> | null) : null;
+  return isJsonObject(value) ? value : null;
 }

@@ -1,4 +1,4 @@
-/** Calls of Durable Objects whose answer a request needs. */
+/** Calls to Durable Objects whose answer a request needs. */
 import { ApiError } from "./errors.ts";
 
 /** An object that restarts answers again at once. */

@@ -1,4 +1,4 @@
-/** Calls of the self-hosted server's gateway, which does for the Worker what workerd can't do or should not do itself. */
+/** Calls to the self-hosted server's gateway, which does for the Worker what workerd can't do or should not do itself. */
 import type { Env } from "./env.ts";
 
 type GatewayBindings = Pick<Env, "MAIL_GATEWAY" | "GATEWAY_URL" | "GATEWAY_SECRET">;

@@ -204,7 +204,7 @@ function toProblems(source: YamlSource, issues: readonly z.core.$ZodIssue[]): Pr
     if (issue.code === "invalid_key") {
       return [{ ...source.locateKey(path), message: issue.issues[0]?.message ?? issue.message }];
     }
-    const name = [...path].reverse().find((part) => typeof part === "string");
+    const name = path.findLast((part) => typeof part === "string");
     const value = findValue(source.data, path);
     if (value === undefined && name !== undefined) {
       return [{ ...source.locateKey(path.slice(0, -1)), message: `${name} is missing` }];

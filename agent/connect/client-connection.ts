@@ -22,7 +22,6 @@ import {
   WelcomeVersion,
   type Frame,
   type FrameWriter,
-  type ResetCode,
 } from "../../protocol/wire/frames.ts";
 import { explainServerVersion } from "../../protocol/wire/version-mismatch.ts";
 import {
@@ -230,5 +229,5 @@ function toFailure(reset: { code: number; text: string } | null): ClientFailure 
 }
 
 function findResetName(code: number | undefined): string | undefined {
-  return Object.entries(RESET).find(([, known]) => known === (code as ResetCode))?.[0];
+  return Object.entries(RESET).find(([, known]) => known === code)?.[0];
 }

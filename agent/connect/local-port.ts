@@ -3,6 +3,7 @@ import { EventEmitter, once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWelcome } from "../../protocol/wire/frames.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, SPLICED_SERVER_OPTIONS } from "../../sockets/splice.ts";
@@ -83,9 +84,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
       this.#server.listen({ host: listen.host, port });
       await once(this.#server, "listening");
     } catch (error) {
-      throw new SettingsError(
-        describeListenError(error as NodeJS.ErrnoException, listen.host, port),
-      );
+      throw new SettingsError(describeListenError(error, listen.host, port));
     }
     // A connection that the system can't accept (EMFILE, ENFILE) must not end the agent. The error can repeat without a pause,
     // so only the first one is reported.
@@ -111,7 +110,8 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
     let lastMessage: string | undefined;
     for (let failures = 0; !this.#abort.signal.aborted; failures += 1) {
       const found = await this.#probe();
-      if (this.#abort.signal.aborted || !("message" in found)) return found as ClientWelcome;
+      if (!("message" in found)) return found;
+      if (this.#abort.signal.aborted) return null;
       if (!found.canRetry) {
         // The protocol has one code for a tunnel that was deleted and one that never existed.
         const isMissing = found.reason === "tunnel_deleted";
@@ -190,9 +190,9 @@ const LOST: ClientFailure = {
   canRetry: true,
 };
 
-function describeListenError(error: NodeJS.ErrnoException, host: string, port: number): string {
+function describeListenError(error: unknown, host: string, port: number): string {
   const address = formatHostAndPort(host, port);
-  switch (error.code) {
+  switch (getErrorCode(error)) {
     case "EADDRINUSE":
       return `${address} is in use; choose another address with --listen`;
     case "EADDRNOTAVAIL":

@@ -121,7 +121,7 @@ const NO_INDEX = `This directory has no ${INDEX}. With --directory-listing, the 
 const STATUS_TEXTS: Record<number, string> = {
   301: "This directory's address ends with a slash.",
   404: "This file does not exist.",
-  405: "Only GET and HEAD are possible.",
+  405: "Only GET and HEAD are supported.",
   412: "The file has changed.",
   416: "The file does not have this range.",
 };

@@ -5,6 +5,7 @@ import { describeReadError } from "../config/config-file.ts";
 import { formatProblems, YamlSource, type Path, type Problem } from "../config/yaml-source.ts";
 import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import { PolicyAction, TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
+import { isJsonObject } from "../../shared/json.ts";
 import { UsageError } from "../options.ts";
 import { formatSuggestion } from "../options/suggestion.ts";
 import { OFF } from "./off.ts";
@@ -61,13 +62,13 @@ const KEYS_OF_ALL_ACTIONS = [...new Set([...ACTION_KEYS.values()].flat())];
 
 /** The schema drops keys that it does not know. In a file they are mistakes. */
 function findUnknownKeys(yaml: YamlSource): Problem[] {
-  if (!isObject(yaml.data)) return [];
+  if (!isJsonObject(yaml.data)) return [];
   const { actions } = yaml.data;
   const inActions = Array.isArray(actions) ? actions : [];
   return [
     ...findOtherKeys(yaml, [], yaml.data, POLICY_KEYS),
     ...inActions.flatMap((action: unknown, index) => {
-      if (!isObject(action)) return [];
+      if (!isJsonObject(action)) return [];
       const known = ACTION_KEYS.get(action["kind"]) ?? KEYS_OF_ALL_ACTIONS;
       return findOtherKeys(yaml, ["actions", index], action, known);
     }),
@@ -85,10 +86,6 @@ function findOtherKeys(
     ...yaml.locateKey([...path, key]),
     message: `unknown key ${key}${formatSuggestion(key, known)}`,
   }));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** @throws UsageError when there is a problem. */

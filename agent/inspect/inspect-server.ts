@@ -64,7 +64,7 @@ export class InspectServer {
         error: "this server only answers requests to a name or address of this machine",
       });
     if (request.method !== "GET" && request.method !== "HEAD")
-      return send(response, 405, { error: "only GET and HEAD are possible" });
+      return send(response, 405, { error: "only GET and HEAD are supported" });
     switch (request.url?.split("?")[0]) {
       case "/":
         return sendPage(response, this.#tunnels);

@@ -41,7 +41,7 @@ export class RestartWait {
   readonly #waiting = new Set<WaitingConnection>();
   #refusal = new Error("the local server refuses connections");
 
-  /** @param onListeningChanged is told that a server that accepted connections refuses them now, and that it accepts them again. */
+  /** @param onListeningChanged called when a server that accepted connections refuses them, and when it accepts them again. */
   constructor(onListeningChanged: (isListening: boolean) => void) {
     this.#onListeningChanged = onListeningChanged;
   }
@@ -88,7 +88,7 @@ export class RestartWait {
     this.#failWaiting();
   }
 
-  #shouldWait(error: Error & { code?: string }, endsAtMs: number): boolean {
+  #shouldWait(error: NodeJS.ErrnoException, endsAtMs: number): boolean {
     const { code = "" } = error;
     if (!REFUSALS.has(code) || performance.now() >= endsAtMs) return false;
     this.#refusal = error;

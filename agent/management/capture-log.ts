@@ -1,6 +1,6 @@
 /**
- * Captured requests in the order of time: stored ones, then new ones as they happen. After a lost connection the requests of
- * the meantime are read from the list, so that none is missing and none is repeated.
+ * Captured requests in the order of time: stored ones, then new ones as they happen. After a lost connection the
+ * requests that were missed are read from the list, so that none is missing and none is repeated.
  */
 import { EventEmitter } from "node:events";
 import type { CaptureExpression } from "../../protocol/captures/filter.ts";

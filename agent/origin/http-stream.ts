@@ -255,7 +255,7 @@ export class HttpStream implements Stream {
     return true;
   }
 
-  #onError(error: Error & { code?: string }): void {
+  #onError(error: NodeJS.ErrnoException): void {
     if (this.#phase === "ended" || error.message === RETRIED_WITH_LOCAL_NAME) return;
     const isUnanswered = this.#phase === "awaiting";
     // The local server closed or reset a kept-alive connection just as the request was sent on it.

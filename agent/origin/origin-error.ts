@@ -1,5 +1,6 @@
 /** Why the local server did not answer a visitor, in a sentence for the user. */
 import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
 import { ORIGIN_HEADERS_MAX_BYTES } from "../limits.ts";
 import { explainError, HANDSHAKE_TIMEOUT_MESSAGE } from "../error-message.ts";
 import { explainSocketError } from "../local-server/unix-socket.ts";
@@ -41,12 +42,12 @@ const UNCHANGING_ERRORS = new Set([
 const CLOSED_CONNECTION_ERRORS = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
 
 /** Whether the local server closed or reset the connection. @param error of a request that has no response. */
-export function isClosedConnection({ code = "" }: Error & { code?: string }): boolean {
+export function isClosedConnection({ code = "" }: NodeJS.ErrnoException): boolean {
   return CLOSED_CONNECTION_ERRORS.has(code);
 }
 
 /** Whether the local server may expect TLS, or speaks neither HTTP nor TLS. @param error of a request that has no response. */
-export function mayExpectTls(error: Error & { code?: string }): boolean {
+export function mayExpectTls(error: NodeJS.ErrnoException): boolean {
   return isClosedConnection(error) || error.name === "HTTPParserError";
 }
 
@@ -57,7 +58,7 @@ const TIMEOUT_ERRORS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT
  * How a stream without a response is reset.
  * @param error of undici, of ws, or of a socket. A host with several addresses has one for each of them.
  */
-export function toResetCode(error: Error & { code?: string }): ResetCode {
+export function toResetCode(error: NodeJS.ErrnoException): ResetCode {
   if (error instanceof AggregateError || CONNECT_ERRORS.has(error.code ?? ""))
     return RESET.originUnreachable;
   return isTimeout(error) ? RESET.originTimeout : RESET.originFailed;
@@ -68,7 +69,7 @@ export function toReportedStatus(code: ResetCode): number {
   return code === RESET.originTimeout ? 504 : 502;
 }
 
-function isTimeout({ code = "", name, message }: Error & { code?: string }): boolean {
+function isTimeout({ code = "", name, message }: NodeJS.ErrnoException): boolean {
   // ws has no code for it.
   const isLateHandshake = message === HANDSHAKE_TIMEOUT_MESSAGE;
   return TIMEOUT_ERRORS.has(code) || name === "TimeoutError" || isLateHandshake;
@@ -77,7 +78,7 @@ function isTimeout({ code = "", name, message }: Error & { code?: string }): boo
 /** Whether the local server has received nothing of the request. */
 export function isUnsentError(error: unknown): boolean {
   if (error instanceof AggregateError) return isUnsentError(error.errors[0]);
-  const { code = "" } = error as NodeJS.ErrnoException;
+  const code = getErrorCode(error) ?? "";
   return CONNECT_ERRORS.has(code) || CERTIFICATE_ERRORS.has(code);
 }
 
@@ -86,10 +87,7 @@ export function isUnsentError(error: unknown): boolean {
  *
  * @param error of a socket; null when it took too long. @param local the server, as it is printed.
  */
-export function describeNotListening(
-  error: (Error & { code?: string }) | null,
-  local: string,
-): string {
+export function describeNotListening(error: NodeJS.ErrnoException | null, local: string): string {
   // Waiting does not help against a mistyped name, an untrusted certificate or missing permissions.
   if (error && UNCHANGING_ERRORS.has(error.code ?? ""))
     return describeOriginError(error, { origin: local });
@@ -98,7 +96,7 @@ export function describeNotListening(
 
 /** @param error of undici, of ws, or of a socket. */
 export function describeOriginError(
-  error: Error & { code?: string },
+  error: NodeJS.ErrnoException,
   { origin }: Pick<Target, "origin">,
 ): string {
   // A host with several addresses fails with one error for each of them; the first one stands for all.
@@ -151,7 +149,7 @@ export function describeOriginError(
 
 /** undici reports these as errors of its parser, as failed assertions, and as a closed connection. */
 function describeInvalidResponse(
-  { name, code = "", message }: Error & { code?: string },
+  { name, code = "", message }: NodeJS.ErrnoException,
   origin: string,
 ): string | undefined {
   if (message === "bad upgrade")

@@ -255,7 +255,7 @@ export class WebSocketStream implements Stream {
     }
   }
 
-  #onError(error: Error & { code?: string }): void {
+  #onError(error: NodeJS.ErrnoException): void {
     if (this.#isEnded) return;
     if (error.code?.startsWith("WS_ERR_")) {
       // The library closes the connection with this code, and the visitor's is closed with it too.

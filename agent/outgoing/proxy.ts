@@ -4,6 +4,7 @@ import { request as requestHttps } from "node:https";
 import type { Socket } from "node:net";
 import { getProxyForUrl } from "proxy-from-env";
 import { HELLO_TIMEOUT_MS } from "../../protocol/limits.ts";
+import { getErrorCode } from "../../shared/error-message.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
 import { getHost, getPort } from "./address.ts";
 import type { TrustedAuthorities } from "./trusted-authorities.ts";
@@ -90,7 +91,7 @@ export async function openThroughProxy(
   try {
     answer = await sendConnect(proxy.url, target, authorities, signal);
   } catch (error) {
-    throw describeFailure(proxy, server, error as NodeJS.ErrnoException);
+    throw describeFailure(proxy, server, getErrorCode(error) ?? "unknown error");
   }
   if (typeof answer !== "number") return answer;
   throw describeRefusal(proxy, server.hostname, target, answer);
@@ -172,11 +173,7 @@ function describeRefusal(
   );
 }
 
-function describeFailure(
-  proxy: ProxyAddress,
-  { hostname }: URL,
-  { code = "" }: NodeJS.ErrnoException,
-): ProxyError {
+function describeFailure(proxy: ProxyAddress, { hostname }: URL, code: string): ProxyError {
   const { variable } = proxy;
   const correct = `correct ${variable}, or add ${hostname} to NO_PROXY`;
   const fail = (problem: string, advice = correct): ProxyError =>
@@ -210,7 +207,7 @@ function describeFailure(
     default:
       // Those of the HTTP parser.
       if (code.startsWith("HPE_")) return fail("does not answer like an HTTP proxy");
-      return fail(`can't be used (${code || "unknown error"})`);
+      return fail(`can't be used (${code})`);
   }
 }
 

@@ -9,7 +9,7 @@ import * as tls from "node:tls";
 import { explainError } from "../error-message.ts";
 import { UsageError } from "../options.ts";
 
-/** The certificates of all public authorities together have a quarter of a mebibyte. */
+/** The certificates of all public authorities together take a quarter of a mebibyte. */
 const FILE_MAX_BYTES = 4 * 1024 * 1024;
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 

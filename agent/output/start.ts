@@ -108,7 +108,7 @@ export function showGroupScreen(group: TunnelGroup, config: GroupConfig): StartO
 }
 
 function formatChanges(changes: GroupChanges): string {
-  const parts = Object.entries(changes as unknown as Record<string, string[]>)
+  const parts = Object.entries(changes)
     .filter(([, names]) => names.length > 0)
     .map(([change, names]) => `${change} ${names.join(", ")}`);
   return `configuration reloaded: ${parts.length === 0 ? "nothing has changed" : parts.join("; ")}`;

@@ -217,7 +217,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       return;
     }
     const message = parseMessage(data as Buffer);
-    if (message === "of_newer_relay") return;
+    if (message === "unknown_type") return;
     if (!message || (message.type === "welcome") === this.#isWelcomed)
       return socket.close(
         CLOSE.protocol_error,
@@ -339,10 +339,10 @@ const KNOWN_TYPES: ReadonlySet<string> = new Set<RelayToAgentMessage["type"]>([
 ]);
 const AnyMessage = z.object({ type: z.string() });
 
-/** @returns undefined for a message that no relay sends. */
-function parseMessage(data: Buffer): RelayToAgentMessage | "of_newer_relay" | undefined {
+/** @returns "unknown_type" for a message that only a newer relay sends; undefined for one that no relay sends. */
+function parseMessage(data: Buffer): RelayToAgentMessage | "unknown_type" | undefined {
   const json = parseJson(data.toString());
   const { type } = AnyMessage.safeParse(json).data ?? {};
-  if (type !== undefined && !KNOWN_TYPES.has(type)) return "of_newer_relay";
+  if (type !== undefined && !KNOWN_TYPES.has(type)) return "unknown_type";
   return RelayToAgentMessage.safeParse(json).data;
 }

@@ -16,11 +16,7 @@ export interface GroupConfig extends ServerAccess {
 }
 
 /** The names of the tunnels that a new configuration has changed. */
-export interface GroupChanges {
-  opened: string[];
-  reopened: string[];
-  closed: string[];
-}
+export type GroupChanges = Record<"opened" | "reopened" | "closed", string[]>;
 
 export type NamedTunnel = Pick<TunnelEntry, "name" | "inspect"> &
   (

@@ -27,7 +27,7 @@ export class LocalTcpServer {
   readonly target: TcpTarget;
   readonly #restart: RestartWait;
 
-  /** @param onListeningChanged is told that a server that accepted connections refuses them, and that it accepts them again. */
+  /** @param onListeningChanged called when a server that accepted connections refuses them, and when it accepts them again. */
   constructor(target: TcpTarget, onListeningChanged: (isListening: boolean) => void) {
     this.target = target;
     this.#restart = new RestartWait(onListeningChanged);
@@ -118,7 +118,7 @@ function tryToConnect(target: TcpTarget, done: Done<Socket>): Socket {
   return socket;
 }
 
-function toFailure(error: Error & { code?: string }, target: TcpTarget): LocalFailure {
+function toFailure(error: NodeJS.ErrnoException, target: TcpTarget): LocalFailure {
   return {
     code: error.code === TIMEOUT_CODE ? RESET.originTimeout : RESET.originUnreachable,
     message: describeOriginError(error, { origin: target.text }),

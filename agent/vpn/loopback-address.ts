@@ -6,8 +6,8 @@ import { getAddressGroup } from "../../shared/address-group.ts";
 const SECRET = createSecretKey(randomBytes(32));
 
 /**
- * The loopback address that stands for a remote client. WireGuard limits handshakes by source address, so
- * that clients which shared 127.0.0.1 would be limited together. Only Linux answers on all of 127.0.0.0/8.
+ * The loopback address that stands for a remote client. WireGuard limits handshakes by source address, so clients that
+ * share 127.0.0.1 would be limited together. Only Linux answers on all of 127.0.0.0/8.
  * @param address of the client, IPv4 or IPv6; the addresses of an IPv6 /64 are one client.
  * @returns an address from 127.1.0.0 to 127.254.255.255.
  */

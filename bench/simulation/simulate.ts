@@ -65,83 +65,38 @@ interface SimulatedService {
   utilization: { what: string; share: number }[];
 }
 
-type CostName =
-  | "Worker requests"
-  | "Worker CPU"
-  | "object requests"
-  | "object duration"
-  | "rows of counters and reports"
-  | "rows of captures"
-  | "heartbeats"
-  | "storage of captures"
-  | "storage of idle tunnels";
+/** The costs that grow with the number of requests. */
+const REQUEST_COSTS = [
+  "Worker requests",
+  "Worker CPU",
+  "object requests",
+  "object duration",
+  "rows of counters and reports",
+  "rows of captures",
+] as const;
+const STANDING_COSTS = ["heartbeats", "storage of captures", "storage of idle tunnels"] as const;
+type CostName = (typeof REQUEST_COSTS)[number] | (typeof STANDING_COSTS)[number];
 
 export function simulateService(size: ServiceSize): SimulatedService {
-  const { agents, tunnels, requestsPerSecond, zipfExponent } = size;
-  const weights = Array.from({ length: agents }, (_, rank) => (rank + 1) ** -zipfExponent);
-  const weightSum = weights.reduce((sum, weight) => sum + weight, 0);
-  const totals: ObjectLoad = {
-    requests: 0,
-    activeShare: 0,
-    reports: 0,
-    alarms: 0,
-    counterRows: 0,
-    capturePages: 0,
-    storedGb: 0,
-  };
-  let shardedTunnels = 0;
-  let rowReports = 0;
-  for (const weight of weights) {
-    const requests = (requestsPerSecond * weight) / weightSum;
-    const shards = countShards(requests);
-    if (shards > 1) shardedTunnels += 1;
-    const load = simulateObject(requests / shards);
-    for (const name of Object.keys(totals) as (keyof ObjectLoad)[]) {
-      totals[name] += load[name] * shards;
-    }
-    // The first object reports for all.
-    rowReports += load.reports;
-  }
-
-  const perMonth = (perSecond: number, usd: number) => perSecond * MONTH_SECONDS * usd;
-  const objectCalls =
-    totals.requests * (1 + AGENT_MESSAGES_PER_REQUEST / MESSAGES_PER_REQUEST) + totals.alarms;
-  const usdPerMonth = {
-    "Worker requests": perMonth(totals.requests, USD.workerRequest),
-    "Worker CPU": perMonth(totals.requests * CPU_MS_PER_REQUEST, USD.workerCpuMs),
-    "object requests": perMonth(objectCalls, USD.objectRequest),
-    "object duration": perMonth(totals.activeShare * OBJECT_GB, USD.objectGbSecond),
-    "rows of counters and reports": perMonth(totals.counterRows, USD.rowWritten),
-    "rows of captures": perMonth(totals.capturePages * ROWS_PER_CAPTURE_PAGE, USD.rowWritten),
-    heartbeats: perMonth(
-      (agents * HEARTBEATS_PER_SECOND) / MESSAGES_PER_REQUEST,
-      USD.objectRequest,
-    ),
-    "storage of captures": totals.storedGb * USD.storedGbMonth,
-    "storage of idle tunnels": tunnels * EMPTY_OBJECT_GB * USD.storedGbMonth,
-  };
-  const sum = (names: CostName[]) => names.reduce((usd, name) => usd + usdPerMonth[name], 0);
-  const forRequests = sum([
-    "Worker requests",
-    "Worker CPU",
-    "object requests",
-    "object duration",
-    "rows of counters and reports",
-    "rows of captures",
-  ]);
-  const hottest = weightSum === 0 ? 0 : (requestsPerSecond * weights[0]!) / weightSum;
+  const { requestsPerSecond } = size;
+  const load = simulateTunnels(size);
+  const hottest = load.hottestRequestsPerSecond;
   const hottestShards = countShards(hottest);
-  const databaseTransactionsPerSecond = rowReports * TRANSACTIONS_PER_REPORT;
+  const databaseTransactionsPerSecond = load.rowReports * TRANSACTIONS_PER_REPORT;
+  const usdPerMonth = computeCosts(size, load.objects);
+  const sum = (names: readonly CostName[]) =>
+    names.reduce((usd, name) => usd + usdPerMonth[name], 0);
+  const forRequests = sum(REQUEST_COSTS);
   return {
     hottestTunnel: {
       requestsPerSecond: hottest,
       shards: hottestShards,
       objectRequestsPerSecond: hottest / hottestShards,
     },
-    shardedTunnels,
+    shardedTunnels: load.shardedTunnels,
     databaseTransactionsPerSecond,
     usdPerMonth,
-    usdPerMonthInTotal: sum(Object.keys(usdPerMonth) as CostName[]),
+    usdPerMonthInTotal: forRequests + sum(STANDING_COSTS),
     usdPerMillionRequests:
       requestsPerSecond === 0 ? 0 : (forRequests * 1e6) / (requestsPerSecond * MONTH_SECONDS),
     utilization: [
@@ -158,6 +113,59 @@ export function simulateService(size: ServiceSize): SimulatedService {
         share: hottest / (SHARDS_MAX * OBJECT_MAX_REQUESTS_PER_SECOND),
       },
     ].sort((one, other) => other.share - one.share),
+  };
+}
+
+interface TunnelsLoad {
+  /** All objects together. */
+  objects: ObjectLoad;
+  hottestRequestsPerSecond: number;
+  shardedTunnels: number;
+  /** Reports a second that change a tunnel's row: its first object reports for all. */
+  rowReports: number;
+}
+
+function simulateTunnels({ agents, requestsPerSecond, zipfExponent }: ServiceSize): TunnelsLoad {
+  const weights = Array.from({ length: agents }, (_, rank) => (rank + 1) ** -zipfExponent);
+  const weightSum = weights.reduce((sum, weight) => sum + weight, 0);
+  const requestRates = weights.map((weight) => (requestsPerSecond * weight) / weightSum);
+  // An object without requests does nothing, so the sum begins with one.
+  const objects = simulateObject(0);
+  let shardedTunnels = 0;
+  let rowReports = 0;
+  for (const requests of requestRates) {
+    const shards = countShards(requests);
+    if (shards > 1) shardedTunnels += 1;
+    const load = simulateObject(requests / shards);
+    for (const name of Object.keys(objects) as (keyof ObjectLoad)[]) {
+      objects[name] += load[name] * shards;
+    }
+    rowReports += load.reports;
+  }
+  return { objects, hottestRequestsPerSecond: requestRates[0] ?? 0, shardedTunnels, rowReports };
+}
+
+/** @param load of all objects together. @returns US dollars a month. */
+function computeCosts(
+  { agents, tunnels }: ServiceSize,
+  load: ObjectLoad,
+): Record<CostName, number> {
+  const perMonth = (perSecond: number, usd: number) => perSecond * MONTH_SECONDS * usd;
+  const objectCalls =
+    load.requests * (1 + AGENT_MESSAGES_PER_REQUEST / MESSAGES_PER_REQUEST) + load.alarms;
+  return {
+    "Worker requests": perMonth(load.requests, USD.workerRequest),
+    "Worker CPU": perMonth(load.requests * CPU_MS_PER_REQUEST, USD.workerCpuMs),
+    "object requests": perMonth(objectCalls, USD.objectRequest),
+    "object duration": perMonth(load.activeShare * OBJECT_GB, USD.objectGbSecond),
+    "rows of counters and reports": perMonth(load.counterRows, USD.rowWritten),
+    "rows of captures": perMonth(load.capturePages * ROWS_PER_CAPTURE_PAGE, USD.rowWritten),
+    heartbeats: perMonth(
+      (agents * HEARTBEATS_PER_SECOND) / MESSAGES_PER_REQUEST,
+      USD.objectRequest,
+    ),
+    "storage of captures": load.storedGb * USD.storedGbMonth,
+    "storage of idle tunnels": tunnels * EMPTY_OBJECT_GB * USD.storedGbMonth,
   };
 }
 

@@ -1,6 +1,6 @@
 /**
  * The newest captured requests of the organization, without gaps: those that are stored, then new ones as they happen. After a
- * lost connection, the requests of the meantime are read from the list. All inspectors of the page share one store.
+ * lost connection, the requests that were missed are read from the list. All inspectors of the page share one store.
  */
 import { getCatchUpStart } from "../../protocol/captures/watch-protocol.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";

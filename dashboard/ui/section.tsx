@@ -3,7 +3,7 @@ import { useId, type ReactNode } from "react";
 import { useRowFocus } from "./focus/row-focus.ts";
 import type { Tone } from "./figures/tone.ts";
 
-export interface SectionProps {
+interface SectionProps {
   title: string;
   /** Buttons beside the title. */
   actions?: ReactNode;
@@ -27,7 +27,7 @@ export function Rows({ children }: { children: ReactNode }) {
   return <ul className="rows">{children}</ul>;
 }
 
-export interface RowProps {
+interface RowProps {
   children: ReactNode;
   actions?: ReactNode;
 }

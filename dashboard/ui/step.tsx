@@ -2,7 +2,7 @@
 import { useEffect, useRef, type ReactNode } from "react";
 import { useDocumentTitle } from "./document-title.ts";
 
-export interface StepProps {
+interface StepProps {
   title: string;
   children: ReactNode;
 }

@@ -18,7 +18,7 @@ export interface Column<Entry> {
   render: (entry: Entry) => ReactNode;
 }
 
-export interface TableProps<Entry> {
+interface TableProps<Entry> {
   /** Describes the table to screen readers. */
   caption: string;
   columns: readonly Column<Entry>[];

@@ -1,5 +1,5 @@
 /**
- * Look-ups of names in the database, so limited that a flood of random names is a few queries: names are looked up in
+ * Look-ups of names in the database, limited so that a flood of random names causes only a few queries: names are looked up in
  * batches, one batch at a time, and names that were not found are remembered for a while.
  */
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
@@ -49,7 +49,7 @@ export class LookUps<Found> {
   async #run(): Promise<void> {
     this.#isRunning = true;
     while (this.#pending.size > 0) {
-      // No longer, also when the clock was set back.
+      // Never longer, even if the clock was set back.
       const waitMs = Math.min(this.#nextBatchAtMs - Date.now(), LOOK_UP_INTERVAL_MS);
       if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
       this.#nextBatchAtMs = Date.now() + LOOK_UP_INTERVAL_MS;

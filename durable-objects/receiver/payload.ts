@@ -1,7 +1,7 @@
 /** Fields of a vendor's delivery. Read only after its signature has been verified. */
 import type { Validator } from "../../protocol/schemas/webhooks.ts";
 import { toHex, toUtf8 } from "../../shared/bytes.ts";
-import { parseJson } from "../../shared/json.ts";
+import { parseJsonObject } from "../../shared/json.ts";
 import { exceedsJsonBounds, UNBOUNDED_JSON_MAX_BYTES } from "../../shared/bounds/json-bounds.ts";
 import type { SignedRequest } from "./signatures.ts";
 
@@ -48,6 +48,5 @@ function toId(value: unknown): string | undefined {
 /** @returns no fields when the body is not a JSON object, or would take long to parse. */
 function parseFields(body: Uint8Array): Record<string, unknown> {
   if (body.byteLength > UNBOUNDED_JSON_MAX_BYTES && exceedsJsonBounds(body)) return {};
-  const value = parseJson(new TextDecoder().decode(body));
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  return parseJsonObject(new TextDecoder().decode(body));
 }

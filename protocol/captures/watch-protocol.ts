@@ -37,7 +37,7 @@ export type WatchMessage =
 const CATCH_UP_OVERLAP_MS = MINUTE_MS;
 
 /**
- * After a lost connection, a watcher reads the requests of the meantime from the list, which is sorted by id.
+ * After a lost connection, a watcher reads the requests that it missed from the list, which is sorted by id.
  * @param newestId of the requests that it has. @returns where reading ends: the list begins with the newest request.
  */
 export function getCatchUpStart(newestId: string): string {

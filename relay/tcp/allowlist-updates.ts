@@ -7,7 +7,7 @@ import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 
 type Cidrs = string[] | null;
 
-export interface AllowlistUpdatesOptions {
+interface AllowlistUpdatesOptions {
   maxEntries: number;
   /** How long a ticket from before an update can still be used, in milliseconds. */
   maxAgeMs: number;

@@ -6,13 +6,13 @@ import { reset } from "../../sockets/splice.ts";
 /** How much is read of a visitor that waits. */
 const UNREAD_MAX_BYTES = 4 * 1024;
 
-export interface PoolLimits {
+interface PoolLimits {
   idleMax: number;
   backlogMax: number;
   waitMaxMs: number;
 }
 
-export interface PoolEvents {
+interface PoolEvents {
   /** A visitor has got a data connection. @param unread what the visitor has sent while it waited. */
   onMatch(visitor: Socket, connection: Socket, unread?: Uint8Array): void;
   /** No data connection arrived in time, or too many visitors are waiting. The visitor was reset. */

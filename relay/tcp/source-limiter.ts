@@ -8,7 +8,7 @@ import {
 } from "../../shared/bounds/token-bucket.ts";
 import { SECOND_MS } from "../../shared/time.ts";
 
-export interface SourceLimits {
+interface SourceLimits {
   connectionsMax: number;
   burst: number;
   perSecond: number;

@@ -13,7 +13,7 @@ import type { VisitorSlots } from "./visitor-slots.ts";
 /** Idle data connections that the agent keeps ready for the next visitors. */
 const POOL_DATA_CONNECTIONS = 8;
 
-export interface TunnelAssociationOptions {
+interface TunnelAssociationOptions {
   ticket: TunnelTicket;
   id: number;
   epoch: string;

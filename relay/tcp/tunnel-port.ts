@@ -59,7 +59,7 @@ const DEFAULT_LIMITS: TunnelPortLimits = {
   idleMax: IDLE_DATA_CONNECTIONS_MAX,
 };
 
-export interface TunnelPortOptions {
+interface TunnelPortOptions {
   ticket: TunnelTicket;
   /** The address to listen on: `0.0.0.0`, `::`, or one of the machine's. */
   bind: string;
@@ -72,7 +72,7 @@ export interface TunnelPortOptions {
   sendOpen(count: number): void;
 }
 
-export type TunnelPortRefusal =
+type TunnelPortRefusal =
   | "address_not_allowed"
   | "source_limit"
   | "tunnel_limit"

@@ -52,10 +52,10 @@ export const FLOW_LENIENCY_MS = 180_000;
  * `confirmed`: passed, and from a peer that has seen what the server sent to it. `unproven`: passed from a new
  * address that may have a session from before the association began.
  */
-export type FilterVerdict = "pass" | "confirmed" | "unproven" | { drop: DropReason };
+type FilterVerdict = "pass" | "confirmed" | "unproven" | { drop: DropReason };
 
 /** The properties of a flow that the filter uses. */
-export interface KnownFlow {
+interface KnownFlow {
   /** Whether the peer has shown that it receives what is sent to it, so that its address is not forged. */
   isAddressValidated: boolean;
   /** Whether the flow began as `unproven` and has not been shown to belong to a session of the server yet. */

@@ -8,7 +8,7 @@ import { RELAY_MAC_BYTES } from "../../protocol/relay/limits.ts";
 
 const KEY_LABEL = "underpass-relay.v1 flow tags";
 
-export interface TaggedFlow {
+interface TaggedFlow {
   /** The association that the tag is for. */
   association: number;
   networkId: string;

@@ -102,7 +102,7 @@ export class FlowIds<Owner> {
   }
 }
 
-export interface FlowTableOptions<Owner> {
+interface FlowTableOptions<Owner> {
   ids: FlowIds<Owner>;
   /** The organization that the table's port belongs to. */
   orgId: string;

@@ -41,7 +41,7 @@ export const DATAGRAM_PAYLOAD_MAX_BYTES = 65_507 - DATAGRAM_HEADER_BYTES;
 
 type PathMessage = Extract<AssociationMessage, { type: "path" }>;
 
-export interface NetworkAssociationOptions {
+interface NetworkAssociationOptions {
   ticket: NetworkTicket;
   id: number;
   epoch: string;

@@ -14,7 +14,7 @@ export interface UdpBuffers {
   sendBytes: number;
 }
 
-export interface UdpReceiver {
+interface UdpReceiver {
   metrics: Pick<Metrics, "countDrop">;
   onDatagram: (message: Buffer, source: RemoteInfo) => void;
 }

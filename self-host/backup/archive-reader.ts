@@ -1,13 +1,14 @@
 /** Reads the file of a backup and compares each of its files with the manifest. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
+import { buffer } from "node:stream/consumers";
 import { createGunzip } from "node:zlib";
 import { StartError } from "../errors.ts";
 import { type ArchivedFile, Manifest, MANIFEST_MAX_BYTES, MANIFEST_PATH } from "./manifest.ts";
 import { createPadding, parseTarHeader, TAR_BLOCK_BYTES } from "./tar.ts";
 import { getErrorCode, getErrorMessage } from "../../shared/error-message.ts";
 
-export interface ArchiveEntry {
+interface ArchiveEntry {
   path: string;
   /** Bytes. */
   size: number;
@@ -86,9 +87,7 @@ async function hashEntry({ path, size, content }: ArchiveEntry): Promise<Archive
 
 async function readManifest(path: string, { size, content }: ArchiveEntry): Promise<string> {
   if (size > MANIFEST_MAX_BYTES) throw buildDamagedError(path, "its list of files is too long");
-  const chunks: Buffer[] = [];
-  for await (const chunk of content) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
+  return (await buffer(content)).toString();
 }
 
 function parseManifest(path: string, text: string): Manifest {
@@ -119,10 +118,8 @@ class ByteReader {
     this.#toError = toError;
   }
 
-  async read(size: number): Promise<Buffer> {
-    const parts: Buffer[] = [];
-    for await (const chunk of this.stream(size)) parts.push(chunk);
-    return Buffer.concat(parts);
+  read(size: number): Promise<Buffer> {
+    return buffer(this.stream(size));
   }
 
   async *stream(size: number): AsyncGenerator<Buffer, void, void> {

@@ -7,7 +7,7 @@ import { findPostgresUrl, startPostgres } from "../postgres/postgres.ts";
 import { readStoredSecrets } from "../secrets.ts";
 import type { ServerSettings } from "../settings.ts";
 
-export interface BackupSource {
+interface BackupSource {
   objectsDir: string;
   databaseUrl: string;
 }

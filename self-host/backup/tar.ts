@@ -24,7 +24,7 @@ const MAGIC = "ustar\x0000";
 /** Eleven octal digits: 8 GiB. */
 export const TAR_FILE_MAX_BYTES = 8 ** 11 - 1;
 
-export interface TarHeader {
+interface TarHeader {
   path: string;
   /** Bytes. */
   size: number;

@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
 
-export interface OutputFile {
+interface OutputFile {
   path: string;
   contents: Uint8Array;
 }

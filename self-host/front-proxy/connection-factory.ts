@@ -13,7 +13,7 @@ import { VisitorConnection } from "./visitor-connection.ts";
 import type { Visitor } from "./visitor-connection-options.ts";
 import { FramePace } from "./websockets/frame-pace.ts";
 
-export interface ConnectionFactoryOptions extends Upstreams {
+interface ConnectionFactoryOptions extends Upstreams {
   /** Whether all visitors come through the operator's own proxy. */
   isBehindProxy: boolean;
   metrics: FrontProxyMetrics;

@@ -10,7 +10,7 @@ import {
 import type { MetricFamily } from "../../shared/metrics/exposition.ts";
 import { createServer } from "../../sockets/node-http.ts";
 
-export interface ControlOptions {
+interface ControlOptions {
   /** For `GET /metrics`. */
   readMetrics(): MetricFamily[];
   /** For `DELETE` of the path of a visitor's connection. @returns false when there is no such connection. */

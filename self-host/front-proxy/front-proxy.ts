@@ -15,7 +15,7 @@ import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./l
 /** Visitors get what was already sent to them. */
 const STOP_MAX_MS = 2_000;
 
-export interface FrontProxyOptions {
+interface FrontProxyOptions {
   host: string;
   port: number;
   https: HttpsSettings | undefined;

@@ -3,8 +3,8 @@ import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 /**
- * How long a visitor that waits with the body of its request until it is invited (RFC 9110 §10.1.1) waits for the response, which
- * may make the body unnecessary. Most clients send it uninvited after a second, and some never.
+ * How long a visitor that sends the body of its request only when invited (RFC 9110 §10.1.1) waits for the response,
+ * which may make the body unnecessary. Most clients send it uninvited after a second, and some never do.
  */
 export const CONTINUE_AFTER_MS = 100;
 /** How long a connection may take to send its first request. */

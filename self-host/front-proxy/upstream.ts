@@ -21,7 +21,7 @@ export function findDestination(
   return upstreamPaths.relay !== undefined && isForRelay(head) ? "relay" : "api";
 }
 
-export interface UpstreamEvents {
+interface UpstreamEvents {
   /** Called with the bytes that arrive. @returns whether more may be read; if not, `resume` goes on. */
   onReceive: (bytes: Uint8Array) => boolean;
   /** Called when the forwarded bytes were sent, or no longer need to be. */

@@ -72,7 +72,7 @@ export class VisitorConnection {
   /** When bytes arrived last, from either side. */
   #activeAtMs = performance.now();
   #idleSinceMs = performance.now();
-  /** Since when bytes for the visitor wait for it; undefined while none do. */
+  /** When bytes began to wait for the visitor; undefined while none do. */
   #unreadSinceMs: number | undefined;
 
   /** @param visitor paused, and created with `allowHalfOpen`. */

@@ -31,7 +31,7 @@ const GATEWAY_QUERIES_WAITING_MAX = 20_000;
 const GATEWAY_SESSIONS_WAITING_MAX = 1_024;
 const GATEWAY_REQUEST_MAX_BYTES = 10 * 1024 * 1024;
 
-export interface GatewayOptions {
+interface GatewayOptions {
   /** undefined: listens on a free port. */
   socketPath: string | undefined;
   databaseUrl: string;

@@ -14,7 +14,7 @@ const MailBody = z.object({
   html: z.string().optional(),
 });
 
-export interface Mailer {
+interface Mailer {
   /** Answers 200 only after the mail was delivered or written, and 503 with the reason when it was not. */
   handle(body: string): Promise<GatewayResponse>;
   close(): void;

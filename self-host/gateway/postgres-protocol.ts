@@ -64,7 +64,7 @@ const SSL_REQUEST = 80_877_103;
 const GSS_REQUEST = 80_877_104;
 const PROTOCOL_MAJOR = 3;
 
-export type Startup =
+type Startup =
   | { kind: "incomplete" }
   | { kind: "unreadable" }
   /** The client asks for encryption: a single byte declines it, and the client continues without. */

@@ -25,7 +25,7 @@ const HEADERS_CHECK_MS = 1_000;
 /** Longer than the time limit of every part. */
 const IDLE_MAX_MS = 10_000;
 
-export interface MetricsServerOptions {
+interface MetricsServerOptions {
   host: string;
   /** 0: any free port. */
   port: number;
@@ -33,7 +33,7 @@ export interface MetricsServerOptions {
   parts: readonly MetricsPart[];
 }
 
-export interface MetricsServer {
+interface MetricsServer {
   url: string;
   close(): Promise<void>;
 }

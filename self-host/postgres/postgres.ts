@@ -111,13 +111,13 @@ async function launch(
         cwd: "/",
         env: {
           ...{ PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" },
-          // PostgreSQL takes it for a process that has started it, and starts in spite of it (its pg_ctl uses this).
+          // PostgreSQL takes it for the process that has started it, and starts anyway (its pg_ctl uses this).
           ...(stalePid !== undefined && { PG_GRANDPARENT_PID: String(stalePid) }),
         },
       },
       descriptor: directory.fd,
       probe: () => checkConnection(url),
-      // After a loss of power, it may have to repeat a gigabyte of changes from a slow disk. Stopped, it would begin again.
+      // After a loss of power, it may have to repeat a gigabyte of changes from a slow disk. If it were stopped, it would begin again.
       isStarting: (error) => getErrorCode(error) === CANNOT_CONNECT_NOW,
       onLine: (line) => {
         if (isWorthLogging(line)) log.forward("postgres", "warn", line);

@@ -45,7 +45,7 @@ export class HangDetector {
   }
 }
 
-export interface WatchedProcess {
+interface WatchedProcess {
   pid: number;
   /** Ends when the process answers. Called again after that. */
   ping: () => Promise<unknown>;

@@ -11,7 +11,7 @@ import { CF_BLOB_HEADER } from "../../shared/client-address.ts";
 import { WORKERD_V8_FLAGS } from "../processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "./wrangler-config.ts";
 
-export interface ConfigurationOptions {
+interface ConfigurationOptions {
   dataDir: DataDir;
   /** Where workerd takes requests of visitors and of callers of the API, such as `unix:/path` or `127.0.0.1:80`. */
   publicAddress: string;

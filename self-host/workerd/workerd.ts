@@ -22,7 +22,7 @@ import { MINUTE_MS } from "../../shared/time.ts";
 /** workerd keeps running while any socket is open, but after the drain there is nothing left to wait for. */
 const WORKERD_STOP_MAX_MS = 3_000;
 
-export interface WorkerdOptions {
+interface WorkerdOptions {
   dataDir: DataDir;
   /** A host name of the API. */
   apiHost: string;

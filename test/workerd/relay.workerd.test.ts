@@ -24,11 +24,11 @@ const revocation = (change: Partial<Revocation> = {}): Revocation => ({
 });
 
 async function getState(relay: LiveRelay, networkId: string): Promise<string | undefined> {
-  return (await relay.stub.networkStatus([networkId]))[networkId]?.state;
+  return (await relay.stub.findNetworkSummaries([networkId]))[networkId]?.state;
 }
 
 async function getTotals(relay: LiveRelay, networkId: string): Promise<[number, number][]> {
-  const devices = await relay.stub.deviceStatus(networkId);
+  const devices = await relay.stub.listDeviceTotals(networkId);
   return devices.map(({ rxBytes, txBytes }) => [rxBytes, txBytes]);
 }
 
@@ -177,15 +177,15 @@ describe("a relay's report", () => {
     const link = await relay.link();
     link.report({ networks: [networkStatus(known, { wrongKeyHandshakes: 3 })] });
     await vi.waitFor(async () => expect(await getState(relay, known)).toBe("udp"), WAIT_OPTIONS);
-    expect(Object.keys(await relay.stub.networkStatus([unknown]))).toEqual([]);
-    expect(await relay.stub.deviceStatus(unknown)).toEqual([]);
+    expect(Object.keys(await relay.stub.findNetworkSummaries([unknown]))).toEqual([]);
+    expect(await relay.stub.listDeviceTotals(unknown)).toEqual([]);
     link.socket.close(1000);
     await vi.waitFor(
       async () => expect(await getState(relay, known)).toBe("offline"),
       WAIT_OPTIONS,
     );
     await relay.sleep();
-    const { [known]: status } = await relay.stub.networkStatus([known]);
+    const { [known]: status } = await relay.stub.findNetworkSummaries([known]);
     expect(status).toMatchObject({
       state: "offline",
       latencyMs: null,
@@ -194,7 +194,9 @@ describe("a relay's report", () => {
       lastSeenAtMs: 1_700_000_000_000,
       wrongKeyHandshakes: 3,
     });
-    expect(await relay.stub.deviceStatus(known)).toMatchObject([{ endpoint: "198.51.100.7:1234" }]);
+    expect(await relay.stub.listDeviceTotals(known)).toMatchObject([
+      { endpoint: "198.51.100.7:1234" },
+    ]);
   });
 
   test("counts a device's bytes across restarts of the relay, and only once across new links", async () => {
@@ -247,7 +249,7 @@ describe("a relay's report", () => {
     link.report({ networks: [networkStatus(id, { state: "offline" }), networkStatus(other)] });
     await vi.waitFor(async () => expect(await getState(relay, other)).toBe("udp"), WAIT_OPTIONS);
     expect(await getState(relay, id)).toBeUndefined();
-    expect(await relay.stub.deviceStatus(id)).toEqual([]);
+    expect(await relay.stub.listDeviceTotals(id)).toEqual([]);
   });
 });
 

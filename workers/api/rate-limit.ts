@@ -1,8 +1,8 @@
 /**
- * Everything that a stranger may call below /auth, the setup and visitors' sign-in are limited by source address. Routes
- * that require a bearer are not: only guesses at a password or code are, wherever they are sent, those at the code of a machine
- * by user. Renewals are limited by session: each page that is opened renews its session, and the people of an office share one
- * address.
+ * What strangers may request is limited by source address: most of /auth, the setup, and visitors' sign-in. Routes that
+ * require a bearer are not limited, except where a password or code can be guessed. Guesses at the code of a machine are
+ * limited by user, and renewals by session: each page that is opened renews its session, and the people of an office share
+ * one address.
  */
 import { createMiddleware } from "hono/factory";
 import { getAddressGroup } from "../../shared/address-group.ts";
@@ -15,7 +15,7 @@ import { rateLimiterObject } from "../objects.ts";
 import { readRefreshCookie } from "./accounts/refresh-cookie.ts";
 import type { ApiContext, ApiEnv, Guard } from "./route.ts";
 
-/** Reading the list of providers, a machine's polls and renewals: a page or a long poll repeats them. */
+/** For the list of providers, a machine's polls, and renewals: a page or a long poll repeats these requests. */
 const POLL_RULE: TokenBucketConfig = { burst: 30, refillMs: 2_000 };
 
 /**

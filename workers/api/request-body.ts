@@ -43,7 +43,7 @@ export const limitRequestBody = createMiddleware<ApiEnv>(async (c, next) => {
   }
 });
 
-/** Why a body is not read to its end. The rest of it can still be discarded. */
+/** Why a body was not read to its end. The rest can still be read and discarded. */
 type BodyRefusal = "too_large" | "no_memory";
 
 function createRefusal(refusal: BodyRefusal): ApiError {
@@ -106,7 +106,7 @@ async function withTimeout<Value>(ms: number, reading: Promise<Value>): Promise<
     return await Promise.race([reading, late]);
   } finally {
     clearTimeout(timer);
-    // It ends with the request; its rejection is ignored.
+    // A read that is late goes on until the request ends, and its failure concerns no one.
     reading.catch(() => undefined);
   }
 }

@@ -98,7 +98,7 @@ export const Settings = z.object({
   PAYMENTS_PRICE_TEAM_YEARLY: text.optional(),
   REQUIRE_ORG_APPROVAL: flag.default(false),
   AUTH_RATE_LIMIT: z.enum(["on", "off"]).default("on"),
-  /** Which requests each part that they pass logs with their id. */
+  /** Which requests are logged, with their id, by each part of the service that they pass. */
   TRACE_REQUESTS: z.enum(TRACE_MODES).default("off"),
   ALLOW_PRIVATE_FETCH: flag.default(false),
   /** Allows replaying captured requests of tunnels that allow it. */

@@ -57,7 +57,7 @@ export function getPermissionToGrant(role: Role): Permission {
   return role === "owner" ? "owners:write" : "members:write";
 }
 
-/** What of a member's is revoked when they get this role. null: they are no longer a member. */
+/** What a member loses with this role, which must be revoked. null: they are no longer a member. */
 export function getRoleRevocations(role: Role | null): RoleRevocations {
   const lacks = (permission: Permission) => role === null || !hasPermission(role, permission);
   return {

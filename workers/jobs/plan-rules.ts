@@ -7,7 +7,7 @@ import { downgradeMail, overdueMail } from "../integrations/mail/mails.ts";
 export function buildPlanRules(config: Config): PlanRules {
   return {
     unpaidPlan: config.DEFAULT_PLAN,
-    hosted: config.HOSTED,
+    isHosted: config.HOSTED,
     notices: {
       downgraded: (to, downgrade) => toOutboxMail(config, downgradeMail(to, downgrade, config)),
       overdue: (to, payment) => toOutboxMail(config, overdueMail(to, payment, config)),

@@ -1,6 +1,6 @@
 /**
- * Tunnels, tokens and projects that have ended are deleted by the scheduled job, as late as the audit events that name
- * them. Until then, lists of tokens and sums of past months can show them.
+ * Tunnels, tokens and projects that have ended are deleted by the scheduled job when the audit events that name them
+ * are. Until then, lists of tokens and sums of past months can show them.
  */
 import { and, eq, inArray, isNotNull, lt, or, sql, type SQL } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";

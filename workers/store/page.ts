@@ -27,7 +27,7 @@ export function inOrganization(
   return { scope: table.orgId, timestamp: table.createdAt, id: table.id };
 }
 
-/** A page follows a row that no longer exists, or never has, in this list: only the row knows its position. */
+/** `after` names no row of this list, or no longer does: without the row, its position is unknown. */
 export class UnknownPositionError extends Error {
   override name = "UnknownPositionError";
 }

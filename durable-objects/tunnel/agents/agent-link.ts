@@ -234,7 +234,7 @@ export class AgentLink {
       return true;
     }
     if (frame.type === FRAME.goingAway) {
-      this.#goAway();
+      this.#onGoingAway();
       return this.#countStray(STATE_FRAME_COST);
     }
     if (frame.type === FRAME.health) return this.#receiveHealth(frame);
@@ -261,7 +261,7 @@ export class AgentLink {
   }
 
   /** An agent of a pool waits for this answer, behind which no request is on its way to it, before it closes. */
-  #goAway(): void {
+  #onGoingAway(): void {
     this.isGoingAway = true;
     if (this.pool) this.sendStatus({ drained: true });
   }

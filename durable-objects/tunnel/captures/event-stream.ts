@@ -121,7 +121,7 @@ export class EventStreamParser {
 
 const SHORT_LINE_MAX_BYTES = 16;
 
-/** Each call of `indexOf` costs as much as to look at some ten bytes here. @returns -1 for a longer line. */
+/** Each call of `indexOf` costs as much as looking at about ten bytes here. @returns -1 for a longer line. */
 function findShortLineEnd(bytes: Uint8Array, start: number): number {
   const end = Math.min(start + SHORT_LINE_MAX_BYTES, bytes.length);
   for (let at = start; at < end; at += 1) {

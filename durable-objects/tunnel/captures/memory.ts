@@ -19,7 +19,7 @@ const MEBIBYTE = 1024 * 1024;
  * everything.
  */
 export const WRITTEN_BYTES = { burst: 80 * MEBIBYTE, refillMs: 1_000 / (2 * MEBIBYTE) };
-/** Server-sent events that are parsed. Further ones are counted: to parse a million tiny ones takes more than a second. */
+/** Server-sent events that are parsed. Further ones are only counted: parsing a million tiny ones takes more than a second. */
 export const PARSED_EVENTS = { burst: 10_000, refillMs: 0.2 };
 /**
  * How many tokens each part of a capture leaves to those below it: when there are fewer, the part is not stored. The rest of a

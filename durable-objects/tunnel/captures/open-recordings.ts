@@ -2,7 +2,7 @@
 import type { LongLivedRow } from "./record.ts";
 import type { Recording } from "./recording.ts";
 
-export interface OpenRecordingsDeps {
+interface OpenRecordingsDeps {
   readRow: (id: string) => LongLivedRow | undefined;
   resume: (row: LongLivedRow) => Recording;
 }

@@ -33,19 +33,19 @@ const GRAINS: Record<Grain, { lengthMs: number; keepMs: number }> = {
 };
 
 export class Traffic {
-  readonly #totals: () => TrafficTotals;
+  readonly #getTotals: () => TrafficTotals;
   readonly #buckets = new Map<string, StoredBucket>();
   #bucketedTotals: TrafficTotals;
   #minuteStartsAtMs: number;
   #minuteEndsAtMs: number;
 
   /**
-   * @param totals returns the tunnel's current totals.
+   * @param getTotals returns the tunnel's current totals.
    * @param saved the buckets that were saved together with those totals.
    */
-  constructor(totals: () => TrafficTotals, saved: StoredBucket[] = [], nowMs: number) {
-    this.#totals = totals;
-    this.#bucketedTotals = totals();
+  constructor(getTotals: () => TrafficTotals, saved: StoredBucket[] = [], nowMs: number) {
+    this.#getTotals = getTotals;
+    this.#bucketedTotals = getTotals();
     for (const bucket of saved) this.#buckets.set(toKey(bucket), bucket);
     // If the clock was set back, a minute that was reported and dropped must not be overwritten.
     const newest = Math.max(0, ...saved.map(({ startsAtMs }) => startsAtMs));
@@ -90,7 +90,7 @@ export class Traffic {
   }
 
   #settle(): void {
-    const now = this.#totals();
+    const now = this.#getTotals();
     const requests = now.requests - this.#bucketedTotals.requests;
     const bytesIn = now.bytesIn - this.#bucketedTotals.bytesIn;
     const bytesOut = now.bytesOut - this.#bucketedTotals.bytesOut;

@@ -65,7 +65,7 @@ export interface ExchangeDeps {
 }
 
 const SLOW_VISITORS = "too many bytes wait for slow visitors";
-/** Dropped of a body where none belongs, for which no rate applies. */
+/** How much is dropped of a body where none belongs. No rate limits these bytes. */
 const DROPPED_MAX_BYTES = STREAM_WINDOW_BYTES;
 
 /** RFC 9110 §9.2.2. */
@@ -87,7 +87,7 @@ export class Exchange implements Stream {
   #watched: WatchedResponse | undefined;
   #phase: Phase = WAITING;
 
-  /** @param settle called once with the outcome. After a response, the exchange leaves the place of the visit itself. */
+  /** @param settle called once with the outcome. After a response, the exchange itself frees the visit's place. */
   constructor(
     link: AgentLink,
     visit: ForwardableVisit,

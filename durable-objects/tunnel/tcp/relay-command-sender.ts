@@ -24,15 +24,15 @@ type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
 export class RelayCommandSender {
   readonly #kv: Storage;
   readonly #relays: ObjectBindings["RELAY"];
-  readonly #tunnelId: () => string | undefined;
+  readonly #getTunnelId: () => string | undefined;
   /** null: the tunnel is private. undefined: no agent of a TCP tunnel has connected. */
   #port: RelayPort | null | undefined;
   #lastCidrsCall: Promise<void> = Promise.resolve();
 
-  constructor(kv: Storage, relays: ObjectBindings["RELAY"], tunnelId: () => string | undefined) {
+  constructor(kv: Storage, relays: ObjectBindings["RELAY"], getTunnelId: () => string | undefined) {
     this.#kv = kv;
     this.#relays = relays;
-    this.#tunnelId = tunnelId;
+    this.#getTunnelId = getTunnelId;
     this.#port = kv.get<RelayPort | null>(KEY.relay);
   }
 
@@ -77,12 +77,12 @@ export class RelayCommandSender {
     for (const cause of failures.values()) throw cause;
   }
 
-  /** @param cidrs returns the current list, so that a delayed call does not send an old one. */
-  setAllowedCidrs(cidrs: () => string[] | null): Promise<void> {
+  /** @param getCidrs returns the current list, so that a delayed call does not send an old one. */
+  setAllowedCidrs(getCidrs: () => string[] | null): Promise<void> {
     const call = this.#lastCidrsCall.then(async () => {
-      const tunnelId = this.#tunnelId();
+      const tunnelId = this.#getTunnelId();
       if (!this.#port || tunnelId === undefined) return;
-      await this.#relays.getByName(this.#port.id).setAllowedCidrs(tunnelId, cidrs());
+      await this.#relays.getByName(this.#port.id).setAllowedCidrs(tunnelId, getCidrs());
     });
     this.#lastCidrsCall = call.catch(() => undefined);
     return call;
@@ -90,7 +90,7 @@ export class RelayCommandSender {
 
   /** @param scope the tickets of one token or port; empty: all tickets of the tunnel. */
   #add(reason: Reason, scope: Pick<Revocation, "tokenNonce" | "port">): void {
-    const tunnelId = this.#tunnelId();
+    const tunnelId = this.#getTunnelId();
     if (!this.#port || tunnelId === undefined) return;
     const revocation: Revocation = {
       type: "revoke",

@@ -16,7 +16,7 @@ const READ_MAX_BYTES = 256 * 1024;
 /** The size of the incomplete heads of all connections of this process. */
 let totalBytes = 0;
 
-export interface CompleteHead {
+interface CompleteHead {
   /** Up to and including the empty line, one character for each byte; or bytes that can't become a head. */
   text: string;
   /** The bytes after the head. */

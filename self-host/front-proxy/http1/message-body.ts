@@ -4,7 +4,7 @@
 export type BodyLength = number | "chunked";
 
 /** Called with the place of data of the body, within the bytes that are being read. */
-export type HandleData = (start: number, end: number) => void;
+type HandleData = (start: number, end: number) => void;
 
 export interface BodyReader {
   readonly isComplete: boolean;

@@ -14,7 +14,7 @@ export const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 
-export interface BodyPart {
+interface BodyPart {
   /** The bytes to forward, in order. */
   forward: Uint8Array[];
   /** How many of the bytes that were read belong to the body. */

@@ -85,8 +85,8 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   const isWebSocket = asksForUpgrade && upgrade.toLowerCase() === "websocket";
   const body = readBodyLength(fields.contentLength, transferEncoding, isVersion11);
   if (typeof body === "string" && body !== "chunked") return body;
-  // A handshake has no body (RFC 6455 §4.1). The operator's proxy would forward one as it is, and what were read here as the
-  // next request would have the forwarding headers that the visitor has chosen.
+  // A handshake has no body (RFC 6455 §4.1). The operator's proxy would forward one unchanged, and what is read here as
+  // the next request would have forwarding headers that the visitor chose.
   if (isWebSocket && body !== 0 && body !== "chunked") return "malformed";
 
   // What follows a CONNECT is not HTTP.
@@ -96,7 +96,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   let rest = text.slice(text.indexOf(LINE_BREAK));
   if (fields.hasCfBlobField) rest = rest.replaceAll(CF_BLOB_FIELD, "");
   const isUpgrade = asksForUpgrade && body === 0;
-  // workerd opens a WebSocket for this field alone, and would read what is a body here as frames, which nothing has bounded.
+  // workerd opens a WebSocket for this field alone, and would read as frames what is a body here, so that nothing would bound them.
   if (upgrade !== "" && !isUpgrade) rest = rest.replaceAll(UPGRADE_FIELD, "");
   if (isWebSocket) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
   if (authority !== undefined) rest = `\r\nHost: ${authority}${rest.replaceAll(HOST_FIELD, "")}`;

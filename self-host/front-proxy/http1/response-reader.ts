@@ -23,7 +23,7 @@ export interface ResponseHead {
   end: number;
 }
 
-export interface ResponsePart {
+interface ResponsePart {
   /** The bytes to pass on to the visitor. */
   bytes: Uint8Array;
   /** If the head of the final response (RFC 9110 §15.2) ends within the bytes. */

@@ -18,7 +18,7 @@ export function isConnectionField(name: string): boolean {
   return CONNECTION_FIELDS.has(name);
 }
 
-export interface RequestText {
+interface RequestText {
   method: string;
   /** One character for each byte. */
   head: string;
@@ -49,9 +49,9 @@ export function formatRequest(rawHeaders: readonly string[], hasBody: boolean): 
     else if (!name.startsWith(":") && !isConnectionField(name)) fields.push([name, value]);
     if (name === "content-length") hasLength = true;
   }
-  // The other forms of a target are none of a path. Like `*`, a path without a slash is refused.
+  // A target that is not a path, or lacks its slash, is refused like `*`.
   let head = `${method} ${path.startsWith("/") ? path : "*"} HTTP/1.1\r\n`;
-  // A Host that differs is forwarded as a second one, for which the request is refused (RFC 9113 §8.3.1).
+  // A Host that differs is added as a second one, for which the request is refused (RFC 9113 §8.3.1).
   if (authority !== undefined) head += `host: ${authority}\r\n`;
   for (const [name, value] of fields) {
     if (name !== "host" || value !== authority) head += `${name}: ${value}\r\n`;

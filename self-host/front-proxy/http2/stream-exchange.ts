@@ -12,9 +12,9 @@ const FRAME_OVERHEAD_BYTES = 512;
 const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 
-export type HandleWritten = (error?: Error | null) => void;
+type HandleWritten = (error?: Error | null) => void;
 
-export interface StreamExchangeOptions {
+interface StreamExchangeOptions {
   /** For the frames of the request's body that wait. */
   reservation: MemoryReservation;
   /** Passes bytes of the request on. @returns false: no more until `readMore` is called. */
@@ -121,7 +121,7 @@ export class StreamExchange {
     try {
       if (!this.#response) body = bytes.subarray(this.#sendHeads(bytes));
     } catch {
-      // The local server has chosen a status or a field that HTTP/2 does not have.
+      // The local server has sent a status or a field that HTTP/2 does not allow.
       this.#options.onClosed();
       return;
     }

@@ -41,12 +41,12 @@ export class VisitorSession {
   readonly #connections = new Map<StreamConnection, VisitorConnection>();
   /** Those on which another request may be sent. */
   readonly #idle = new Set<StreamConnection>();
-  /** Since when there is no request. */
+  /** When the last request ended; before the first one, when the session began. */
   #idleSinceMs = performance.now();
   #hadRequest = false;
   #closingSinceMs: number | undefined;
   #pingedAtMs = performance.now();
-  /** Since when a ping is not answered. */
+  /** When the ping that has no answer yet was sent; undefined: there is none. */
   #unansweredSinceMs: number | undefined;
 
   /** @param socket after its handshake, in which HTTP/2 was selected. */
@@ -84,8 +84,8 @@ export class VisitorSession {
   }
 
   /**
-   * After an error of the visitor, nghttp2 stops reading and sending, so it would never be noticed that the visitor has left.
-   * A ping is then not answered, which ends the session.
+   * After an error of the visitor, nghttp2 stops reading and sending, so nothing would notice that the visitor has
+   * left. But it answers no ping either, which ends the session.
    */
   #checkAnswers(nowMs: number): void {
     if (this.#unansweredSinceMs !== undefined) {

@@ -5,7 +5,7 @@ import { createSecureContext } from "node:tls";
 import { DAY_MS, MINUTE_MS } from "../../../shared/time.ts";
 import { getErrorMessage } from "../../../shared/error-message.ts";
 
-export interface CertificatePaths {
+interface CertificatePaths {
   certificateFile: string;
   keyFile: string;
 }

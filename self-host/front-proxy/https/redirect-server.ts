@@ -13,7 +13,7 @@ const HTTPS_DEFAULT_PORT = 443;
 /** A name or an IPv4 address, or an IPv6 address in brackets; a port may follow. */
 const HOST = /^([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
-export interface RedirectServerOptions extends Pick<HttpsServerOptions, "admit"> {
+interface RedirectServerOptions extends Pick<HttpsServerOptions, "admit"> {
   /** The public port of HTTPS. */
   httpsPort: number;
   /** @returns the answer to a path that is not redirected. */

@@ -14,14 +14,14 @@ export const IN_FLIGHT_MAX = 16;
 /** Most responses begin sooner, and need no probe. */
 const PROBE_DELAY_MS = 3;
 
-export interface FairQueueOptions {
+interface FairQueueOptions {
   /** Resolves when workerd has read all that was sent to it before the call, or is not running. */
   probe: () => Promise<void>;
   /** Holds the heads of the requests that wait. */
   memory: SourceMemory;
 }
 
-export interface ForwardableRequest {
+interface ForwardableRequest {
   /** The size of its head. */
   bytes: number;
   /** The group of the visitor's address. Called only if the request has to wait. */

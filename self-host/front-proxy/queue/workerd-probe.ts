@@ -17,7 +17,7 @@ export class WorkerdProbe {
     this.#path = path;
   }
 
-  /** Resolves with the answer, or when the connection is lost or impossible. Call it once at a time. */
+  /** Resolves with the answer, or when the connection is lost or can't be opened. Must not be called again before that. */
   send(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#resolve = resolve;

@@ -16,7 +16,7 @@ export function isForRelay({ isUpgrade, target }: RequestHead): boolean {
   return isUpgrade && PATHS.has(target.split("?", 1)[0]!);
 }
 
-export interface AcceptedAgent {
+interface AcceptedAgent {
   agent: Socket;
   relay: Socket;
   /** The head of the relay's response. */
@@ -29,7 +29,7 @@ export interface AcceptedAgent {
   onWebSocketEnd: () => void;
 }
 
-/** The bytes pass in both directions as fast as both ends read, and each direction ends for itself, as in TCP. */
+/** The bytes pass in both directions as fast as both ends read, and each direction ends on its own, as in TCP. */
 export function joinRelay(accepted: AcceptedAgent): void {
   const { agent, relay, head, bytes, unread, onWebSocketEnd } = accepted;
   // Without TLS it has this option already.

@@ -8,7 +8,7 @@ import { VisitorWebSocket } from "./visitor-web-socket.ts";
 
 const ACKNOWLEDGED_FIELD = new RegExp(`\\r\\n${ACKNOWLEDGED_HEADER}:[^\\r]*`, "i");
 
-export interface AcceptedWebSocketOptions extends Pick<WebSocketOptions, "writeToServer" | "end"> {
+interface AcceptedWebSocketOptions extends Pick<WebSocketOptions, "writeToServer" | "end"> {
   visitor: Visitor;
   /** Random: acknowledges what the visitor has read. */
   acknowledgementKey: string;

@@ -25,7 +25,7 @@ import { VisitorFrames, type VisitorFramesEvents } from "./visitor-frames.ts";
  */
 const PONGS_MAX = 64;
 
-export interface VisitorWebSocketOptions extends WebSocketOptions {
+interface VisitorWebSocketOptions extends WebSocketOptions {
   /** Random: acknowledges what the visitor has read. */
   acknowledgementKey: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Long polls of machines that wait for a user's decision. Those that wait in this isolate learn of an approval or a
- * denial in it at once; one in another isolate is found when the row is read again. Nothing is signaled between requests: the platform
+ * Long polls of machines that wait for a user's decision. They learn of a decision in the same isolate at once, and of
+ * one in another isolate when they read the row again. Nothing is signaled between requests: the platform
  * does not let one request resume another.
  */
 import { isDraining } from "../../draining.ts";
@@ -8,10 +8,10 @@ import { BoundedMap } from "../../../shared/bounds/bounded-map.ts";
 
 const WAITING_POLLS_MAX = 256;
 const WAITING_POLLS_PER_SOURCE_MAX = 16;
-/** How often a waiting poll looks into this isolate's memory, and into the database. */
+/** How often a waiting poll checks this isolate's memory, and the database. */
 const POLL_MEMORY_MS = 200;
 const POLL_ROW_MS = 5_000;
-/** A poll that has not looked for this long was canceled: its machine has disconnected. */
+/** A poll that has not checked for this long was canceled: its machine has disconnected. */
 const POLL_ABANDONED_MS = 2_000;
 const DECIDED_MAX = 1_000;
 
@@ -27,7 +27,7 @@ export function announceDecision(deviceId: string): void {
  * Reads the row when it may have changed, until it has changed or the poll has waited for `waitMs`.
  *
  * @param read returns undefined while the request still waits.
- * @returns "busy" at once when this machine waits already, or when too many polls wait.
+ * @returns "busy" at once when a poll of this machine waits already, or when too many polls wait.
  */
 export async function waitForDecision<Result>(
   {

@@ -85,7 +85,7 @@ async function applyProviderEvent(
     // Where the provider itself does not know the subscription, the event's own snapshot has to do.
     const found = (await callPayments(c, payments.findSubscription(subscriptionId))) ?? snapshot;
     if (!found) return { kind: "unknown_subscription" };
-    // An event about something else does not say when the payment failed that the provider's answer contains.
+    // Only an event about the failure says when the payment failed. For others, the time of the query has to do.
     const failedAt = isAboutFailure ? at : fetched.at;
     const outcome = await apply({ snapshot: found, failedAt, fetched });
     if (outcome.kind !== "inconclusive") return outcome;

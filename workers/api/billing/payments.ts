@@ -1,10 +1,10 @@
-/** Access of the routes to the payment provider, and the error when it fails. */
+/** How routes call the payment provider, and the error when a call fails. */
 import { ApiError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import type { Payments } from "../../integrations/payments/provider.ts";
 import type { ApiContext } from "../route.ts";
 
-/** Loads the library of the provider with the first request that needs it. */
+/** The provider's library is loaded by the first request that needs it. */
 export async function getPayments({ env, var: { config } }: ApiContext): Promise<Payments> {
   const { createPayments } = await import("../../integrations/payments/provider.ts");
   return createPayments(env, config);

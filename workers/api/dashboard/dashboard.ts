@@ -136,7 +136,7 @@ function createFileResponse(file: Response, headers: Headers, status = 200): Res
   return new Response(file.body, { status, headers, encodeBody: "manual" });
 }
 
-/** The names of the compressed copies end so, the best one first. Browsers accept Brotli only over HTTPS and from localhost. */
+/** The suffixes of the compressed copies' names, the best one first. Browsers accept Brotli only over HTTPS and from localhost. */
 const SUFFIXES = { br: ".br", gzip: ".gz" } as const;
 const ENCODINGS = Object.keys(SUFFIXES) as (keyof typeof SUFFIXES)[];
 

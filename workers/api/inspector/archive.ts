@@ -17,7 +17,7 @@ const HAR_READ_AHEAD_CAPTURES = 64;
 /** Text that is written together: a chunk costs as much as many entries. */
 const HAR_CHUNK_CHARS = 64 * 1024;
 
-export interface ArchiveEntry {
+interface ArchiveEntry {
   capture: CaptureDetail;
   origin: string;
 }
@@ -41,7 +41,7 @@ export async function* readArchiveEntries(
         .slice(index, index + HAR_READ_AHEAD_CAPTURES)
         .filter((next) => next.tunnel.id === tunnel.id)
         .map((next) => next.summary.id);
-      // Other events are handled first: to read an answer and to write its entries takes some 10 ms.
+      // Other events are handled first: reading an answer and writing its entries takes some 10 ms.
       await scheduler.wait(0);
       const captures = await source.read(tunnel, ids);
       for (const [at, capture] of captures.entries()) read.set(ids[at]!, capture);

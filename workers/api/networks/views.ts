@@ -30,7 +30,9 @@ export async function loadNetworkViews(env: Env, networks: Network[]): Promise<P
     [...byRelay].map(([relayId, some]) => {
       const ids = some.map(({ id }) => id);
       const none: Record<string, NetworkSummary> = {};
-      return withFallback(none, async () => relayObject(env, relayId ?? "").networkStatus(ids));
+      return withFallback(none, async () =>
+        relayObject(env, relayId ?? "").findNetworkSummaries(ids),
+      );
     }),
   );
   const status = Object.assign({}, ...answers) as Record<string, NetworkSummary | undefined>;
@@ -47,7 +49,7 @@ export async function loadDeviceViews(
   { id, cidr, relayId }: Pick<Network, "id" | "cidr" | "relayId">,
   rows: DeviceRow[],
 ): Promise<Device[]> {
-  const ask = async () => (relayId === null ? [] : relayObject(env, relayId).deviceStatus(id));
+  const ask = async () => (relayId === null ? [] : relayObject(env, relayId).listDeviceTotals(id));
   const seen = rows.length === 0 ? [] : await withFallback<DeviceTotals[]>([], ask);
   const status = new Map(seen.map((device) => [device.publicKey, device]));
   return rows.map((row) => toDevice(cidr, row, status.get(row.publicKey)));

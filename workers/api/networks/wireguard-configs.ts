@@ -7,7 +7,7 @@
 const SERVER_MTU = 1380;
 const KEEPALIVE_SECONDS = 25;
 
-export interface ServerConfig {
+interface ServerConfig {
   networkName: string;
   address: string;
   prefix: number;
@@ -45,7 +45,7 @@ export function formatServerConfig(server: ServerConfig): string {
   return `${lines.join("\n")}\n`;
 }
 
-export interface ClientConfig {
+interface ClientConfig {
   networkName: string;
   deviceName: string;
   address: string;

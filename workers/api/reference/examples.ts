@@ -1,4 +1,5 @@
 /** Builds an example for each schema, so that every operation of the document has one. */
+import { isJsonObject } from "../../../shared/json.ts";
 import { COMPONENT, resolveReference, type OpenApiDocument, type Schema } from "./openapi.ts";
 import { findField, type Direction } from "./schemas.ts";
 
@@ -63,7 +64,7 @@ function hasType(value: unknown, type: string | undefined): boolean {
     case "integer":
       return Number.isInteger(value);
     case "object":
-      return typeof value === "object" && value !== null && !Array.isArray(value);
+      return isJsonObject(value);
     default:
       return typeof value === type;
   }

@@ -40,7 +40,12 @@ import { LimitReachedError } from "../../store/bounds.ts";
 import { planLacksPassword, prepareGates } from "./agent-gates.ts";
 import { resolveRequestedTunnel, toDomainRefusal } from "./agent-hosts.ts";
 import { requireAllowedSubdomain, requireProject, verifyToken } from "./agent-token.ts";
-import { ConnectionRefusedError, describeOutside, toRefusal, toTokenRefusal } from "./refusals.ts";
+import {
+  ConnectionRefusedError,
+  describeOutsideRanges,
+  toRefusal,
+  toTokenRefusal,
+} from "./refusals.ts";
 
 export async function admitAgent(env: Env, request: AgentRequest): Promise<AgentVerdict> {
   try {
@@ -197,7 +202,7 @@ function explainRefusal(
   { config, label, freeAt, query }: RefusedRegistration,
 ): ConnectionRefusedError {
   if (typeof refusal === "object") {
-    const message = `port ${query.remote_port} ${describeOutside(refusal)}`;
+    const message = `port ${query.remote_port} ${describeOutsideRanges(refusal)}`;
     return new ConnectionRefusedError("invalid_request", message, "port_out_of_range");
   }
   switch (refusal) {

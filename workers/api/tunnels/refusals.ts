@@ -76,7 +76,7 @@ export function toTokenRefusal(refusal: TokenRefusal): ConnectionRefusedError {
 }
 
 /** `is not in the port range of the relay: 40001 to 40100` */
-export function describeOutside({ ranges }: PortOutsideRanges): string {
+export function describeOutsideRanges({ ranges }: PortOutsideRanges): string {
   const texts = new Set(ranges.map(({ firstPort, lastPort }) => `${firstPort} to ${lastPort}`));
   const noun = texts.size === 1 ? "port range of the relay" : "port ranges of the relays";
   return `is not in the ${noun}: ${[...texts].join(", ")}`;
@@ -110,12 +110,12 @@ export function toConnectionRefusal({ headers, status }: Response): ConnectionRe
 /**
  * Accepts the WebSocket in order to send the Close on it.
  *
- * @param spoken the subprotocol that an accepted connection has.
+ * @param accepted the subprotocol that the server accepts of this client.
  */
 export function respondWithClose(
   c: ApiContext,
   { closeName, message, subcode }: ConnectionRefusedError,
-  spoken: string,
+  accepted: string,
 ): Response {
   c.set("refusal", closeName);
   const { 0: client, 1: server } = new WebSocketPair();
@@ -123,7 +123,7 @@ export function respondWithClose(
   server.close(CLOSE[closeName], formatCloseReason(closeName, message, subcode));
   // A client that offers another subprotocol reads the Close only if the response names one that it offered.
   const offered = getOfferedProtocols(c);
-  const granted = offered.includes(spoken) ? spoken : offered[0];
+  const granted = offered.includes(accepted) ? accepted : offered[0];
   const headers = granted === undefined ? undefined : { "Sec-WebSocket-Protocol": granted };
   return new Response(null, { status: 101, webSocket: client, headers });
 }

@@ -46,7 +46,7 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
-import { describeOutside } from "./refusals.ts";
+import { describeOutsideRanges } from "./refusals.ts";
 import { tunnelExpired } from "./setting-changes.ts";
 
 export const tunnels = createRouter();
@@ -190,7 +190,8 @@ async function createWithFreeName(c: ApiContext, request: CreateTunnel): Promise
 }
 
 function toPortError(refusal: PortRefusal, { publicPort, relayId }: CreateTunnel): ApiError {
-  if (typeof refusal === "object") return invalidField("publicPort", describeOutside(refusal));
+  if (typeof refusal === "object")
+    return invalidField("publicPort", describeOutsideRanges(refusal));
   switch (refusal) {
     case "unknown_relay":
       return invalidField("relayId", `names an unknown relay: ${relayId} has never connected`);

@@ -264,7 +264,7 @@ async function endPollAtShutdown(
     return await Promise.race([polling, ended]);
   } finally {
     clearInterval(check);
-    // It ends with the request; its rejection is ignored.
+    // The call goes on until the request ends, and its failure concerns no one.
     polling.catch(() => undefined);
   }
 }

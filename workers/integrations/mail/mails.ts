@@ -149,7 +149,7 @@ export function invitationMail(
   }: MailedToken & { inviter: string; organization: string },
   config: Config,
 ): Mail {
-  const organization = unlink(name);
+  const organization = breakLinks(name);
   return composeMail(
     to,
     `${inviter} invites you to ${organization} on Underpass`,
@@ -185,7 +185,7 @@ const REASONS: Record<PlanReason, string> = {
 
 export function downgradeMail(to: string, downgrade: Downgrade, config: Config): Mail {
   const { from, to: plan, reason, overLimits } = downgrade;
-  const organization = unlink(downgrade.organization);
+  const organization = breakLinks(downgrade.organization);
   return composeMail(
     to,
     `Your Underpass plan is now ${plan}`,
@@ -207,7 +207,7 @@ export function overdueMail(
   }: { organization: string; plan: string; graceEndsAt: Date },
   config: Config,
 ): Mail {
-  const organization = unlink(name);
+  const organization = breakLinks(name);
   const days = PAYMENT_GRACE_MS / DAY_MS;
   return composeMail(
     to,
@@ -220,16 +220,16 @@ export function overdueMail(
   );
 }
 
-/** Names the time too, because a mail may arrive late. */
+/** States the time too, because a mail may arrive late. */
 function describeValidity(maxMs: number, expiresAt: Date): string {
   return `valid for ${maxMs / MINUTE_MS} minutes after the request, until ${expiresAt.toUTCString()}`;
 }
 
 /**
- * A name in which mail programs find no web address, and readers no hidden text. Names that are made of an address, and
- * those that are older than the rule for them, can have both.
+ * Changes a name so that mail programs find no web address in it, and that it hides no text. A name that was derived
+ * from an address, or that is older than the rules for names, can contain both.
  */
-function unlink(name: string): string {
+function breakLinks(name: string): string {
   return name
     .replaceAll(/\p{Cf}/gu, "")
     .replaceAll("://", " ")

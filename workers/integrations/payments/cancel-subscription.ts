@@ -10,6 +10,7 @@ export async function cancelSubscription(env: Env, subscriptionId: string): Prom
   try {
     await createPayments(env, config).cancelSubscription(subscriptionId);
   } catch (failure) {
+    // The failure itself may have keys and personal data, and the message is all that the log needs.
     throw new Error(describePaymentError(failure), { cause: undefined });
   }
 }

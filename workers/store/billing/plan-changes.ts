@@ -45,7 +45,7 @@ interface PlanNotices {
 export interface PlanRules {
   /** The plan of an organization that pays for none. */
   unpaidPlan: Plan;
-  hosted: boolean;
+  isHosted: boolean;
   notices: PlanNotices;
 }
 
@@ -56,7 +56,7 @@ export async function changePlan(
   change: UnitOfWork,
   org: Organization,
   { plan, reason }: { plan: Plan; reason: PlanReason },
-  { hosted, notices }: PlanRules,
+  { isHosted, notices }: PlanRules,
 ): Promise<void> {
   const { id: orgId, plan: from } = org;
   if (plan === from) return;
@@ -72,7 +72,7 @@ export async function changePlan(
   await republishReceivers(change, orgId, plan);
   await applyPlanToRetention(change, orgId);
   if (!isBetter(from, plan)) return;
-  const overLimits = await findOverLimits(change.tx, orgId, planState, hosted);
+  const overLimits = await findOverLimits(change.tx, orgId, planState, isHosted);
   const downgrade = { organization: org.name, from, to: plan, reason, overLimits };
   await mailOwners(change, orgId, (to) => notices.downgraded(to, downgrade));
 }
@@ -115,7 +115,7 @@ export async function findOverLimits(
   query: Database["query"] | Transaction,
   orgId: string,
   planState: PlanState,
-  hosted: boolean,
+  isHosted: boolean,
 ): Promise<OverLimit[]> {
   const beyondPlan = and(isUnendedTunnelIn(orgId), eq(tunnels.isBeyondPlan, true));
   const [names] = await query
@@ -150,6 +150,6 @@ export async function findOverLimits(
   add("reserved_subdomains", names!.count, allowedSubdomains);
   if (lacks("tunnel_password")) add("tunnel_passwords", gates!.passwords);
   if (lacks("edge_identity_gate")) add("identity_gates", gates!.identity);
-  if (hosted && lacks("master_keys")) add("master_keys", masters!.count);
+  if (isHosted && lacks("master_keys")) add("master_keys", masters!.count);
   return found;
 }

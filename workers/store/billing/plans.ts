@@ -83,16 +83,16 @@ function getTrialFeatures({ trialEndsAt }: PlanState, now: Date): Partial<Record
 }
 
 /** The limits of a plan on this server, without a trial. */
-export function getPlanLimits(plan: Plan, hosted: boolean): PlanLimits {
-  return { ...PLAN_LIMITS[plan], ...(hosted ? {} : SELF_HOSTED_FEATURES) };
+export function getPlanLimits(plan: Plan, isHosted: boolean): PlanLimits {
+  return { ...PLAN_LIMITS[plan], ...(isHosted ? {} : SELF_HOSTED_FEATURES) };
 }
 
-export function getEntitlements(planState: PlanState, hosted: boolean, now: Date): Entitlements {
+export function getEntitlements(planState: PlanState, isHosted: boolean, now: Date): Entitlements {
   const { plan, trialEndsAt } = planState;
   return {
     plan,
     trial_ends_at: trialEndsAt?.toISOString() ?? null,
-    ...getPlanLimits(plan, hosted),
+    ...getPlanLimits(plan, isHosted),
     ...getTrialFeatures(planState, now),
   };
 }

@@ -12,13 +12,13 @@ interface Usage {
   requests: number;
 }
 
-const month = sql`${sql.placeholder("month")}::text`;
+const monthPlaceholder = sql`${sql.placeholder("month")}::text`;
 const total = (column: "bytes" | "requests") =>
   sql`coalesce(${sum(tokenUsage[column])}, 0)`.mapWith(Number);
 
 /** A subquery, because PostgreSQL runs it for the listed tokens alone. */
-function totalOfToken(query: Queries, column: "bytes" | "requests") {
-  const isUsage = and(eq(tokenUsage.tokenId, tokens.id), eq(tokenUsage.month, month));
+function sumForToken(query: Queries, column: "bytes" | "requests") {
+  const isUsage = and(eq(tokenUsage.tokenId, tokens.id), eq(tokenUsage.month, monthPlaceholder));
   const selected = query
     .select({ total: total(column) })
     .from(tokenUsage)
@@ -39,27 +39,27 @@ const list = preparedList(
         revokedAt: tokens.revokedAt,
         lineageId: tokens.lineageId,
         monthlyBudgetUsdCents: tokens.monthlyBudgetUsdCents,
-        bytes: totalOfToken(query, "bytes"),
-        requests: totalOfToken(query, "requests"),
+        bytes: sumForToken(query, "bytes"),
+        requests: sumForToken(query, "requests"),
       })
       .from(tokens)
       .where(isOnPage),
 );
 
 /** The usage of each token, newest first; unused tokens are included. */
-export function listTokenUsage(db: Database, orgId: string, ofMonth: string, page: Page) {
-  return list(db, orgId, page, { month: ofMonth });
+export function listTokenUsage(db: Database, orgId: string, month: string, page: Page) {
+  return list(db, orgId, page, { month });
 }
 
 /** The usage of all tokens of an organization together. */
 export async function findUsage(
   { query }: { query: Reader },
   orgId: string,
-  ofMonth: string,
+  month: string,
 ): Promise<Usage> {
   const [usage] = await query
     .select({ bytes: total("bytes"), requests: total("requests") })
     .from(tokenUsage)
-    .where(and(eq(tokenUsage.orgId, orgId), eq(tokenUsage.month, ofMonth)));
+    .where(and(eq(tokenUsage.orgId, orgId), eq(tokenUsage.month, month)));
   return usage!;
 }

@@ -47,8 +47,8 @@ export async function deleteOldAuditEvents({ query }: Database): Promise<number>
 }
 
 /**
- * Deletes a batch of events beyond the maximum of their kind, of some organizations. They are taken in the order of their
- * ids from a random one on, so that each is counted now and then without a position that must be stored. The
+ * Deletes a batch of events beyond the maximum of their kind, of some organizations. The organizations are taken in the
+ * order of their ids, starting at a random one, so that each is counted now and then although no position is stored. The
  * newest event beyond the maximum is found once for each kind (`materialized`), and not for each event.
  */
 export async function deleteExcessAuditEvents({ query }: Database): Promise<number> {

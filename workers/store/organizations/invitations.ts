@@ -80,7 +80,7 @@ export function createInvitation(
       .set({ revokedAt: sql`now()` })
       .where(and(eq(invitations.orgId, orgId), eq(invitations.email, email), isOpen()))
       .returning({ id: invitations.id });
-    const refusal = (await countLimitRefusal(tx, orgId)) ?? (await mailboxRefusal(tx, email));
+    const refusal = (await findQuotaRefusal(tx, orgId)) ?? (await findMailboxRefusal(tx, email));
     if (refusal !== null) return change.rollback(refusal);
 
     const [row] = await tx
@@ -109,7 +109,7 @@ async function isMember(tx: Transaction, orgId: string, email: string): Promise<
   return rows.length > 0;
 }
 
-async function countLimitRefusal(
+async function findQuotaRefusal(
   tx: Transaction,
   orgId: string,
 ): Promise<"too_many" | "too_many_today" | null> {
@@ -127,7 +127,7 @@ async function countLimitRefusal(
   return counted!.today >= INVITATIONS_DAILY_MAX ? "too_many_today" : null;
 }
 
-async function mailboxRefusal(
+async function findMailboxRefusal(
   tx: Transaction,
   email: string,
 ): Promise<"mailbox_has_too_many" | null> {
@@ -169,7 +169,7 @@ export function revokeInvitation(
   });
 }
 
-export interface InvitationOffer {
+interface InvitationOffer {
   organizationName: string;
   role: Role;
   /** null: the account of the inviter is deleted. */

@@ -18,7 +18,7 @@ export const domains = pgTable(
     /** Not a secret: it is published in the DNS. */
     verificationToken: text().notNull(),
     verifiedAt: timestamptz(),
-    /** Since when the TXT record of a verified domain has been missing. null: it was there at the last check. */
+    /** When the TXT record of a verified domain was first missing. null: it was there at the last check. */
     proofMissingSince: timestamptz(),
     /** When the record is looked up again, if the domain is verified. */
     nextProofCheckAt: timestamptz().notNull().defaultNow(),

@@ -33,7 +33,7 @@ export const tunnels = pgTable(
     /** The requested name; `subdomain` is the whole label with the project's suffix. */
     name: text().notNull(),
     subdomain: text().notNull(),
-    /** An agent asked for any name: no other agent will ask for this one, unless a user notes it. */
+    /** An agent asked for any name: no other agent will ask for this one, unless a user has written it down. */
     hasRandomName: boolean().notNull().default(false),
     protocol: text({ enum: ["http", "https", "websocket", "tcp"] }).notNull(),
     localPort: integer().notNull(),

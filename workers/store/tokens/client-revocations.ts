@@ -1,6 +1,6 @@
 /**
  * Disconnects the clients of revoked tokens (`underpass connect`). A client may use another token of the organization than
- * the agent of its tunnel, and no row says which tunnel it is connected to: so all TCP tunnels of the organization are told.
+ * the agent of its tunnel, and no row says which tunnel it is connected to: so all TCP tunnels of the organization are notified.
  */
 import { and, eq } from "drizzle-orm";
 import { splitIntoChunks } from "../chunks.ts";

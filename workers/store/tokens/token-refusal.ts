@@ -14,8 +14,8 @@ interface TokenState {
   approvalStatus: (typeof organizations.$inferSelect)["approvalStatus"];
 }
 
-/** @returns the token, or why it may not be used. Its budget is checked apart, by `isOverBudget`. */
-export function requireUsable<Token extends TokenState>(
+/** @returns the token, or why it may not be used. Its budget is checked separately, by `isOverBudget`. */
+export function checkUsable<Token extends TokenState>(
   token: Token | undefined,
 ): Token | Exclude<TokenRefusal, "over_budget"> {
   if (!token) return "token_unknown";

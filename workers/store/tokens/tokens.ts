@@ -110,16 +110,16 @@ export function mintToken(db: Database, actor: MemberActor, token: NewToken): Pr
   return db.transaction((change) => insertToken(change, actor, token));
 }
 
-/** @param hosted false on a self-hosted server, where every plan has master keys. */
+/** @param isHosted false on a self-hosted server, where every plan has master keys. */
 export function mintMasterKey(
   db: Database,
   actor: MemberActor,
   token: NewToken,
-  hosted: boolean,
+  isHosted: boolean,
 ): Promise<TokenRow | "upgrade_required"> {
   return db.transaction(async (change) => {
     const plan = await lockPlanAndRole(change.tx, actor);
-    if (hosted && !hasFeature("master_keys", plan, new Date())) return "upgrade_required";
+    if (isHosted && !hasFeature("master_keys", plan, new Date())) return "upgrade_required";
     return insertTokenRow(change, actor, token, actor);
   });
 }

@@ -24,7 +24,7 @@ import { lockPlan } from "../locks.ts";
 import { isPortRefusal, type PortRefusal } from "../networks/relay-ports.ts";
 import { lockProject } from "../organizations/projects.ts";
 import { isOverBudget } from "../tokens/spending.ts";
-import { requireUsable, type TokenRefusal } from "../tokens/token-refusal.ts";
+import { checkUsable, type TokenRefusal } from "../tokens/token-refusal.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
@@ -343,7 +343,7 @@ async function lockToken({ tx }: UnitOfWork, { orgId, tokenNonce }: Registration
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, tokenNonce)))
     .for("no key update", { of: tokens });
-  return requireUsable(token);
+  return checkUsable(token);
 }
 
 /**

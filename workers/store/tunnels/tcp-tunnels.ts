@@ -2,7 +2,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { isOverBudget } from "../tokens/spending.ts";
-import { requireUsable, type TokenRefusal } from "../tokens/token-refusal.ts";
+import { checkUsable, type TokenRefusal } from "../tokens/token-refusal.ts";
 import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
@@ -92,7 +92,7 @@ async function findUsableToken(
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, nonce), eq(tokens.kind, "agent")));
-  const usable = requireUsable(token);
+  const usable = checkUsable(token);
   if (typeof usable === "string") return usable;
   return (await isOverBudget(query, usable.id)) ? "over_budget" : { id: usable.id };
 }

@@ -1,7 +1,7 @@
 /** The type of event that a delivery is about, such as `pull_request.opened`, by the conventions of its vendor. */
 import type { Delivery, Validator } from "../../../../protocol/schemas/webhooks.ts";
 import { fromBase64 } from "../../../../shared/bytes.ts";
-import { parseJson } from "../../../../shared/json.ts";
+import { isJsonObject, parseJsonObject } from "../../../../shared/json.ts";
 
 /** A longer text is not a type. */
 const EVENT_TYPE_MAX_CHARS = 100;
@@ -14,8 +14,6 @@ const TYPE_HEADERS = [
   "ce-type",
 ];
 
-type Fields = Record<string, unknown>;
-
 /** @returns null when the delivery does not have one that is known. */
 export function readEventType(
   validator: Validator,
@@ -25,16 +23,16 @@ export function readEventType(
   switch (validator) {
     case "code_host": {
       const event = toType(headers["x-github-event"]);
-      const action = toType(parseFields(text).action);
+      const action = toType(parseJsonObject(text).action);
       return event !== null && action !== null ? `${event}.${action}` : event;
     }
     case "chat_app":
       return readChatType(text);
     case "payments":
-      return toType(parseFields(text).type);
+      return toType(parseJsonObject(text).type);
     case "generic_hmac_sha256": {
       const named = TYPE_HEADERS.map((name) => toType(headers[name])).find((type) => type !== null);
-      const { type, event } = parseFields(text);
+      const { type, event } = parseJsonObject(text);
       return named ?? toType(type) ?? toType(event);
     }
   }
@@ -45,20 +43,12 @@ function readChatType(text: string): string | null {
   const form = text.startsWith("{") ? null : new URLSearchParams(text);
   const command = toType(form?.get("command"));
   if (command !== null) return command;
-  const { type, event } = parseFields(form?.get("payload") ?? text);
-  return (type === "event_callback" ? toType(toFields(event).type) : null) ?? toType(type);
+  const { type, event } = parseJsonObject(form?.get("payload") ?? text);
+  const isEvent = type === "event_callback" && isJsonObject(event);
+  return (isEvent ? toType(event.type) : null) ?? toType(type);
 }
 
 function toType(value: unknown): string | null {
   if (typeof value !== "string" || value.length > EVENT_TYPE_MAX_CHARS) return null;
   return value.trim() === "" ? null : value;
-}
-
-/** @returns no fields when the text is not a JSON object. */
-function parseFields(text: string): Fields {
-  return toFields(parseJson(text));
-}
-
-function toFields(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : {};
 }

@@ -1,5 +1,6 @@
 /** The text of a traffic policy in JSON, and its actions as the form edits them. */
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
+import { isJsonObject } from "../../../../shared/json.ts";
 import { parseJsonTree, type JsonMistake } from "../../requests/decode/json/json.ts";
 import { canAdd, type EditedAction } from "./action-kinds.ts";
 
@@ -33,15 +34,11 @@ export function findSyntaxError(text: string): JsonMistake | null {
 }
 
 function isPolicy(value: unknown): value is EditedPolicy {
-  return isObject(value) && Array.isArray(value["actions"]) && value["actions"].every(isAction);
+  return isJsonObject(value) && Array.isArray(value["actions"]) && value["actions"].every(isAction);
 }
 
 function isAction(value: unknown): value is EditedAction {
-  return isObject(value) && typeof value["kind"] === "string";
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isJsonObject(value) && typeof value["kind"] === "string";
 }
 
 /** Adds the actions that the policy does not have yet, except a second one of a kind that it can have only once. */

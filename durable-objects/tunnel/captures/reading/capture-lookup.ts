@@ -40,7 +40,7 @@ export class CaptureLookup {
   }
 
   find(id: string): Capture | undefined {
-    // First: to look for a key can take a millisecond, because SQLite reads the large values next to it.
+    // First: looking for a key can take a millisecond, because SQLite reads the large values next to it.
     const remembered = this.#findRemembered(id);
     if (remembered) return this.#readPaged(id, remembered);
     const row = this.#kv.get<LongLivedRow>(KEY.long + id);
@@ -72,7 +72,7 @@ export class CaptureLookup {
     const range = { start: KEY.page + id, end: KEY.page + end };
     for (const [key, page] of this.#kv.list<Page>(range)) {
       this.pace.add(getPageSize(page));
-      // To parse all pages of these seconds could take long.
+      // Parsing all pages of these seconds could take long.
       if (!page.records.includes(id)) continue;
       const details = readPageDetails(this.#kv, key, page);
       if (!details) continue;

@@ -24,7 +24,7 @@ const CHECK_INTERVAL_MS = 15 * MINUTE_MS;
 const RENEWED_PART = 1 / 3;
 const NAME = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*$/;
 
-export interface AcmeOptions {
+interface AcmeOptions {
   store: {
     listNames(): Promise<string[]>;
     read(name: string): Promise<KeyPair | undefined>;
