@@ -1,12 +1,18 @@
 /** Connections to PostgreSQL, which callers share by turns. */
 import pg from "pg";
 import { getErrorMessage } from "../../shared/error-message.ts";
+import { MINUTE_MS, SECOND_MS } from "../../shared/time.ts";
 import type { Log } from "../log.ts";
 import { ConnectionTurns, type MissedTurn } from "./connection-turns.ts";
 import { PostgresConnection } from "./postgres-connection.ts";
 
 /** How long a query or a transaction waits for its turn, and then for a connection. */
 const GATEWAY_CONNECTION_WAIT_MS = 10_000;
+/**
+ * How long a connection in use may be silent. Longer than any statement of the Worker takes, and than an operator holds a lock:
+ * while a statement waits, its caller has one connection less.
+ */
+const GATEWAY_SILENCE_MAX_MS = MINUTE_MS;
 
 export type PooledConnection = PostgresConnection & pg.PoolClient;
 
@@ -46,6 +52,7 @@ interface ConnectionPoolOptions {
   connections: number;
   /** How many queries or transactions wait for their turn; those of one caller are at most half of them. */
   waitingMax: number;
+  silenceMaxMs?: number;
   log: Log;
 }
 
@@ -55,13 +62,32 @@ export class ConnectionPool {
   /** A restart of PostgreSQL ends all connections, which is one event for the log. */
   #isLossLogged = false;
 
-  constructor({ databaseUrl, connections, waitingMax, log }: ConnectionPoolOptions) {
+  /** A network that is cut makes all connections silent. */
+  #isSilenceLogged = false;
+
+  constructor({
+    databaseUrl,
+    connections,
+    waitingMax,
+    silenceMaxMs = GATEWAY_SILENCE_MAX_MS,
+    log,
+  }: ConnectionPoolOptions) {
     this.#pool = new pg.Pool({
       Client: PostgresConnection,
       connectionString: databaseUrl,
       max: connections,
       connectionTimeoutMillis: GATEWAY_CONNECTION_WAIT_MS,
       keepAlive: true,
+    });
+    this.#pool.on("connect", (connection) => {
+      (connection as PooledConnection).limitSilence(silenceMaxMs, () => {
+        if (this.#isSilenceLogged) return;
+        this.#isSilenceLogged = true;
+        log.warn(
+          `gateway: PostgreSQL has not answered for ${silenceMaxMs / SECOND_MS} s: the statement is canceled, or the ` +
+            "connection replaced if PostgreSQL does not answer that either",
+        );
+      });
     });
     // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
     this.#pool.on("error", (error) => {
@@ -107,6 +133,7 @@ export class ConnectionPool {
     try {
       const connection = (await this.#pool.connect()) as PooledConnection;
       this.#isLossLogged = false;
+      this.#isSilenceLogged = false;
       return connection;
     } catch (error) {
       throw new NoConnectionError(getErrorMessage(error));
