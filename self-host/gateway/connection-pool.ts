@@ -13,6 +13,8 @@ const GATEWAY_CONNECTION_WAIT_MS = 10_000;
  * while a statement waits, its caller has one connection less.
  */
 const GATEWAY_SILENCE_MAX_MS = MINUTE_MS;
+/** How long statements that run when the pool is closed may take. Nothing waits for their results any more. */
+const GATEWAY_CLOSE_MAX_MS = 2 * SECOND_MS;
 
 export type PooledConnection = PostgresConnection & pg.PoolClient;
 
@@ -59,6 +61,7 @@ interface ConnectionPoolOptions {
 export class ConnectionPool {
   readonly #pool: pg.Pool;
   readonly #turns: ConnectionTurns;
+  readonly #used = new Set<PooledConnection>();
   /** A restart of PostgreSQL ends all connections, which is one event for the log. */
   #isLossLogged = false;
 
@@ -122,9 +125,13 @@ export class ConnectionPool {
   ): Promise<Result> {
     const outcome = await this.#turns.begin(caller, disconnected);
     if (outcome !== "turn") throw new NoConnectionError(REASONS[outcome]);
+    let connection: PooledConnection | undefined;
     try {
-      return await work(await this.#connect());
+      connection = await this.#connect();
+      this.#used.add(connection);
+      return await work(connection);
     } finally {
+      if (connection) this.#used.delete(connection);
       this.#turns.end(caller);
     }
   }
@@ -141,6 +148,10 @@ export class ConnectionPool {
   }
 
   async close(): Promise<void> {
+    const timer = setTimeout(() => {
+      for (const connection of this.#used) connection.destroy();
+    }, GATEWAY_CLOSE_MAX_MS);
     await this.#pool.end();
+    clearTimeout(timer);
   }
 }

@@ -78,6 +78,11 @@ export class PostgresConnection extends pg.Client {
     });
   }
 
+  /** PostgreSQL may not answer: nothing is sent, and what runs fails. */
+  destroy(): void {
+    this.#wire.stream.destroy();
+  }
+
   /** On a connection of its own, as the protocol demands (PostgreSQL's documentation, 54.2.8). Does nothing if that fails. */
   #cancelStatement(): void {
     const { processID, secretKey } = this as unknown as { processID: number; secretKey: number };

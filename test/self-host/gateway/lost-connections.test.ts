@@ -9,7 +9,7 @@ import {
 } from "../../../self-host/gateway/connection-pool.ts";
 import { type EmbeddedPostgres, startPostgres } from "../../../self-host/postgres/postgres.ts";
 import { createTemporaryDir, silentLog } from "../../harness/directories.ts";
-import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { WAIT_MAX_MS, WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 const CONNECTIONS = 5;
 
@@ -28,8 +28,8 @@ afterAll(async () => {
 const REQUEST = { caller: undefined, disconnected: new Promise<void>(() => undefined) };
 const SILENCE_MAX_MS = 300;
 
-function createPool(databaseUrl: string, log = silentLog): ConnectionPool {
-  const limits = { connections: CONNECTIONS, waitingMax: 10, silenceMaxMs: SILENCE_MAX_MS };
+function createPool(databaseUrl: string, { log = silentLog, silenceMaxMs = SILENCE_MAX_MS } = {}) {
+  const limits = { connections: CONNECTIONS, waitingMax: 10, silenceMaxMs };
   return new ConnectionPool({ databaseUrl, ...limits, log });
 }
 
@@ -47,7 +47,7 @@ describe("when PostgreSQL does not answer", () => {
     await using proxy = await startFaultProxy(Number(url.port));
     url.host = `127.0.0.1:${proxy.port}`;
     const warn = vi.fn();
-    const pool = createPool(url.href, { ...silentLog, warn });
+    const pool = createPool(url.href, { log: { ...silentLog, warn } });
     const { promise: allOpen, resolve } = Promise.withResolvers<void>();
     let open = 0;
     const uses = Array.from({ length: CONNECTIONS }, () =>
@@ -67,6 +67,21 @@ describe("when PostgreSQL does not answer", () => {
     await pool.close();
   });
 
+  test("when the server stops, it stops nevertheless", async () => {
+    const url = new URL(postgres.url);
+    await using proxy = await startFaultProxy(Number(url.port));
+    url.host = `127.0.0.1:${proxy.port}`;
+    const pool = createPool(url.href, { silenceMaxMs: WAIT_MAX_MS });
+    const { promise: frozen, resolve } = Promise.withResolvers<void>();
+    const use = pool.use(REQUEST, (connection) => {
+      proxy.freeze();
+      resolve();
+      return query(connection, "select 1");
+    });
+    await frozen;
+    await Promise.all([expect(use).rejects.toThrow("Connection terminated"), pool.close()]);
+  });
+
   test("to a statement that waits for a lock, it is canceled there too", async () => {
     const pool = createPool(postgres.url);
     const holder = new pg.Client({ connectionString: postgres.url });
@@ -84,7 +99,7 @@ describe("when PostgreSQL does not answer", () => {
 test("the log has one line for all that are lost at the same time, and another one for the next time", async () => {
   const warn = vi.fn();
   const log = { ...silentLog, warn };
-  const pool = createPool(postgres.url, log);
+  const pool = createPool(postgres.url, { log });
   const other = new pg.Client({ connectionString: postgres.url });
   await other.connect();
 
