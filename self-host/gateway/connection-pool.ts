@@ -81,16 +81,15 @@ export class ConnectionPool {
       max: connections,
       connectionTimeoutMillis: GATEWAY_CONNECTION_WAIT_MS,
       keepAlive: true,
-    });
-    this.#pool.on("connect", (connection) => {
-      (connection as PooledConnection).limitSilence(silenceMaxMs, () => {
-        if (this.#isSilenceLogged) return;
-        this.#isSilenceLogged = true;
-        log.warn(
-          `gateway: PostgreSQL has not answered for ${silenceMaxMs / SECOND_MS} s: the statement is canceled, or the ` +
-            "connection replaced if PostgreSQL does not answer that either",
-        );
-      });
+      onConnect: (connection) =>
+        (connection as PooledConnection).limitSilence(silenceMaxMs, () => {
+          if (this.#isSilenceLogged) return;
+          this.#isSilenceLogged = true;
+          log.warn(
+            `gateway: PostgreSQL has not answered for ${silenceMaxMs / SECOND_MS} s: the statement is canceled, or the ` +
+              "connection replaced if PostgreSQL does not answer that either",
+          );
+        }),
     });
     // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
     this.#pool.on("error", (error) => {

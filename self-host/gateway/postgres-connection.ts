@@ -28,6 +28,8 @@ export class PostgresConnection extends pg.Client {
   readonly parameters = new Map<string, string>();
   readonly #config: pg.ClientConfig | undefined;
   #parser: DataListener[] = [];
+  /** 0: not limited. */
+  #silenceMaxMs = 0;
 
   constructor(config?: pg.ClientConfig) {
     super(config);
@@ -62,10 +64,10 @@ export class PostgresConnection extends pg.Client {
   /**
    * Call it once, on an open connection. When no byte has passed for `maxMs`, what runs is canceled. If PostgreSQL does not
    * answer that either, nothing arrives on this connection any more, and it is destroyed: a router or a host that is gone
-   * ends no connection.
+   * ends no connection. PostgreSQL does the same with a transaction of which it hears nothing more, and which holds locks.
    * @param onSilent called each time.
    */
-  limitSilence(maxMs: number, onSilent: () => void): void {
+  async limitSilence(maxMs: number, onSilent: () => void): Promise<void> {
     const { stream } = this.#wire;
     stream.setTimeout(maxMs);
     stream.on("timeout", () => {
@@ -76,6 +78,19 @@ export class PostgresConnection extends pg.Client {
         if (stream.bytesRead === bytesRead) stream.destroy(new Error("PostgreSQL does not answer"));
       }, CANCEL_ANSWER_MAX_MS).unref();
     });
+    this.#silenceMaxMs = maxMs;
+    await this.#limitIdleTransactions();
+  }
+
+  /** Removes what a session has left, such as an open transaction and settings. */
+  async reset(): Promise<void> {
+    await this.query("rollback");
+    await this.query("discard all");
+    await this.#limitIdleTransactions();
+  }
+
+  async #limitIdleTransactions(): Promise<void> {
+    await this.query(`set idle_in_transaction_session_timeout = ${this.#silenceMaxMs}`);
   }
 
   /** PostgreSQL may not answer: nothing is sent, and what runs fails. */

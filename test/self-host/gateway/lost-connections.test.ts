@@ -82,6 +82,26 @@ describe("when PostgreSQL does not answer", () => {
     await Promise.all([expect(use).rejects.toThrow("Connection terminated"), pool.close()]);
   });
 
+  test("and hears no more of a transaction, its locks are released", async () => {
+    const url = new URL(postgres.url);
+    await using proxy = await startFaultProxy(Number(url.port));
+    url.host = `127.0.0.1:${proxy.port}`;
+    const pool = createPool(url.href);
+    const other = new pg.Client({ connectionString: postgres.url });
+    await other.connect();
+    await pool.use(REQUEST, async (connection) => {
+      // As at the end of a session.
+      await connection.reset();
+      await connection.query("begin");
+      await connection.query("select pg_advisory_xact_lock(1)");
+      proxy.freeze();
+      await other.query("select pg_advisory_lock(1)");
+      connection.release(true);
+    });
+    await other.end();
+    await pool.close();
+  });
+
   test("to a statement that waits for a lock, it is canceled there too", async () => {
     const pool = createPool(postgres.url);
     const holder = new pg.Client({ connectionString: postgres.url });
