@@ -75,13 +75,14 @@ export class ConnectionPool {
     silenceMaxMs = GATEWAY_SILENCE_MAX_MS,
     log,
   }: ConnectionPoolOptions) {
-    this.#pool = new pg.Pool({
+    const options = {
       Client: PostgresConnection,
       connectionString: databaseUrl,
       max: connections,
       connectionTimeoutMillis: GATEWAY_CONNECTION_WAIT_MS,
       keepAlive: true,
-      onConnect: (connection) =>
+      // The pool waits for the promise, which its types do not say.
+      onConnect: (connection: pg.ClientBase) =>
         (connection as PooledConnection).limitSilence(silenceMaxMs, () => {
           if (this.#isSilenceLogged) return;
           this.#isSilenceLogged = true;
@@ -90,7 +91,8 @@ export class ConnectionPool {
               "connection replaced if PostgreSQL does not answer that either",
           );
         }),
-    });
+    };
+    this.#pool = new pg.Pool(options);
     // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
     this.#pool.on("error", (error) => {
       // The pool does not wait until its connections have ended, and PostgreSQL stops next.
