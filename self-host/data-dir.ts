@@ -35,6 +35,8 @@ const ServerRecord = z.object({
   /** The server holds the lock while it runs. */
   hasLock: z.boolean().optional(),
   workerd: z.int().optional(),
+  /** Not in the data directory, because its path is too long: after a `kill -9`, the next server removes it. */
+  socketsDir: z.string().optional(),
 });
 type ServerRecord = z.output<typeof ServerRecord>;
 
@@ -54,13 +56,20 @@ export async function openDataDir(path: string): Promise<DataDir> {
       commandLine: getCommandLine(process.pid),
       hasLock: true,
     };
+    let socketsDir = runDir;
+    const removeSockets = async () => {
+      if (socketsDir !== runDir) await rm(socketsDir, { recursive: true, force: true });
+    };
     try {
-      await replaceRecord(recordPath, record, workerdConfig);
+      await endPrevious(recordPath, workerdConfig);
+      socketsDir = await createSocketsDir(runDir);
+      if (socketsDir !== runDir) record.socketsDir = socketsDir;
+      await writePrivateFile(recordPath, JSON.stringify(record));
     } catch (error) {
+      await removeSockets();
       unlock();
       throw error;
     }
-    const socketsDir = await createSocketsDir(runDir);
     return {
       path,
       runDir,
@@ -71,7 +80,7 @@ export async function openDataDir(path: string): Promise<DataDir> {
       recordWorkerd: (workerd) =>
         writePrivateFile(recordPath, JSON.stringify({ ...record, workerd })).catch(() => undefined),
       async release() {
-        if (socketsDir !== runDir) await rm(socketsDir, { recursive: true, force: true });
+        await removeSockets();
         await rm(recordPath, { force: true });
         unlock();
       },
@@ -119,21 +128,20 @@ const WORKERD_CONFIG = "workerd.capnp";
 const RECORD_FILE = "server.json";
 
 /**
- * For the holder of the lock. Stops workerd of a server that was stopped with `kill -9`, if it still runs.
+ * For the holder of the lock. Stops workerd of a server that was stopped with `kill -9`, if it still runs, and removes its
+ * sockets.
  * @throws StartError when a server of an earlier version runs, which has no lock.
  */
-async function replaceRecord(
-  path: string,
-  record: ServerRecord,
-  workerdConfig: string,
-): Promise<void> {
-  const previous = await readRecord(path);
+async function endPrevious(recordPath: string, workerdConfig: string): Promise<void> {
+  const previous = await readRecord(recordPath);
+  if (!previous) return;
   // A server that had the lock has ended, and another process, or a thread of this one, may have its id now.
-  const mayRun = previous && !previous.hasLock && previous.pid !== process.pid;
+  const mayRun = !previous.hasLock && previous.pid !== process.pid;
   if (mayRun && isServer(previous)) throw createInUseError(previous.pid);
-  if (previous?.workerd !== undefined)
+  if (previous.workerd !== undefined)
     await stopStaleProcess(previous.workerd, `workerd serve ${workerdConfig}`, "SIGKILL");
-  await writePrivateFile(path, JSON.stringify(record));
+  if (previous.socketsDir !== undefined)
+    await rm(previous.socketsDir, { recursive: true, force: true });
 }
 
 /** @param pid of the server, if it is known. */

@@ -11,13 +11,27 @@ export interface Log {
   forward(source: string, level: Level, line: string): void;
 }
 
+/** What a reader of the log that has stopped, such as a full logging service, makes the server hold at most, besides one line. */
+const LOG_WAITING_MAX_BYTES = 4 * 1024 * 1024;
+
 export function createLog(stream: NodeJS.WriteStream): Log {
   // The reader of the log has closed the stream. The server continues without it.
   stream.on("error", () => {});
   const format = stream.isTTY ? formatForTerminal : formatAsJson;
+  let lost = 0;
   const write =
     (level: Level) =>
     (message: string, fields: Record<string, unknown> = {}) => {
+      if (stream.writableLength > LOG_WAITING_MAX_BYTES) {
+        lost += 1;
+        return;
+      }
+      if (lost > 0) {
+        const text =
+          "log: these lines are missing, because the reader of the log did not take them";
+        stream.write(`${format("warn", text, { lines: lost })}\n`);
+        lost = 0;
+      }
       stream.write(`${format(level, message, fields)}\n`);
     };
   return {

@@ -27,10 +27,10 @@ export async function failAfter<Result>(
 }
 
 /**
- * The classes of SQLSTATE for a database that can't serve now: connection failures, insufficient resources and shutdown
- * (PostgreSQL's documentation, appendix A).
+ * The classes of SQLSTATE for a database that can't serve now: connection failures, insufficient resources, and intervention
+ * by an operator, such as a shutdown or a canceled statement (PostgreSQL's documentation, appendix A).
  */
-const UNAVAILABLE_STATES = /^(?:08|53|57P)/;
+const UNAVAILABLE_STATES = /^(?:08|53|57)/;
 
 /** PostgreSQL aborts one of two changes that wait for each other (40P01), or that can't both take effect (40001). */
 const CONFLICT_STATES = /^40(?:P01|001)$/;

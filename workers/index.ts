@@ -8,7 +8,9 @@ import { parseDiskPath } from "../protocol/self-host/disk-shortage.ts";
 import { startDraining } from "./draining.ts";
 import edge from "./edge/entry.ts";
 import type { Env } from "./env.ts";
+import { describeError } from "./errors.ts";
 import { apiGarbageCollection } from "../shared/garbage-collection.ts";
+import { log } from "../shared/log.ts";
 
 export * from "./edge/entry.ts";
 export { InternalApi } from "./internal-api/entry-point.ts";
@@ -35,6 +37,16 @@ export class Api extends WorkerEntrypoint<Env> {
 export class Control extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
+    try {
+      return await this.#handle(pathname);
+    } catch (error) {
+      // workerd would log each line of the query that failed.
+      log("error", "control_failed", { path: pathname, cause: describeError(error) });
+      return new Response(null, { status: 503 });
+    }
+  }
+
+  async #handle(pathname: string): Promise<Response> {
     if (pathname === "/metrics") {
       const { collectServiceMetrics } = await import("./jobs/service-metrics.ts");
       return Response.json(await collectServiceMetrics(this.env));

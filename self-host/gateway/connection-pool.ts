@@ -1,12 +1,20 @@
 /** Connections to PostgreSQL, which callers share by turns. */
 import pg from "pg";
 import { getErrorMessage } from "../../shared/error-message.ts";
+import { MINUTE_MS, SECOND_MS } from "../../shared/time.ts";
 import type { Log } from "../log.ts";
 import { ConnectionTurns, type MissedTurn } from "./connection-turns.ts";
 import { PostgresConnection } from "./postgres-connection.ts";
 
 /** How long a query or a transaction waits for its turn, and then for a connection. */
 const GATEWAY_CONNECTION_WAIT_MS = 10_000;
+/**
+ * How long a connection in use may be silent. Longer than any statement of the Worker takes, and than an operator holds a lock:
+ * while a statement waits, its caller has one connection less.
+ */
+const GATEWAY_SILENCE_MAX_MS = MINUTE_MS;
+/** How long statements that run when the pool is closed may take. Nothing waits for their results any more. */
+const GATEWAY_CLOSE_MAX_MS = 2 * SECOND_MS;
 
 export type PooledConnection = PostgresConnection & pg.PoolClient;
 
@@ -46,23 +54,45 @@ interface ConnectionPoolOptions {
   connections: number;
   /** How many queries or transactions wait for their turn; those of one caller are at most half of them. */
   waitingMax: number;
+  silenceMaxMs?: number;
   log: Log;
 }
 
 export class ConnectionPool {
   readonly #pool: pg.Pool;
   readonly #turns: ConnectionTurns;
+  readonly #used = new Set<PooledConnection>();
   /** A restart of PostgreSQL ends all connections, which is one event for the log. */
   #isLossLogged = false;
 
-  constructor({ databaseUrl, connections, waitingMax, log }: ConnectionPoolOptions) {
-    this.#pool = new pg.Pool({
+  /** A network that is cut makes all connections silent. */
+  #isSilenceLogged = false;
+
+  constructor({
+    databaseUrl,
+    connections,
+    waitingMax,
+    silenceMaxMs = GATEWAY_SILENCE_MAX_MS,
+    log,
+  }: ConnectionPoolOptions) {
+    const options = {
       Client: PostgresConnection,
       connectionString: databaseUrl,
       max: connections,
       connectionTimeoutMillis: GATEWAY_CONNECTION_WAIT_MS,
       keepAlive: true,
-    });
+      // The pool waits for the promise, which its types do not say.
+      onConnect: (connection: pg.ClientBase) =>
+        (connection as PooledConnection).limitSilence(silenceMaxMs, () => {
+          if (this.#isSilenceLogged) return;
+          this.#isSilenceLogged = true;
+          log.warn(
+            `gateway: PostgreSQL has not answered for ${silenceMaxMs / SECOND_MS} s: the statement is canceled, or the ` +
+              "connection replaced if PostgreSQL does not answer that either",
+          );
+        }),
+    };
+    this.#pool = new pg.Pool(options);
     // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
     this.#pool.on("error", (error) => {
       // The pool does not wait until its connections have ended, and PostgreSQL stops next.
@@ -96,9 +126,13 @@ export class ConnectionPool {
   ): Promise<Result> {
     const outcome = await this.#turns.begin(caller, disconnected);
     if (outcome !== "turn") throw new NoConnectionError(REASONS[outcome]);
+    let connection: PooledConnection | undefined;
     try {
-      return await work(await this.#connect());
+      connection = await this.#connect();
+      this.#used.add(connection);
+      return await work(connection);
     } finally {
+      if (connection) this.#used.delete(connection);
       this.#turns.end(caller);
     }
   }
@@ -107,6 +141,7 @@ export class ConnectionPool {
     try {
       const connection = (await this.#pool.connect()) as PooledConnection;
       this.#isLossLogged = false;
+      this.#isSilenceLogged = false;
       return connection;
     } catch (error) {
       throw new NoConnectionError(getErrorMessage(error));
@@ -114,6 +149,10 @@ export class ConnectionPool {
   }
 
   async close(): Promise<void> {
+    const timer = setTimeout(() => {
+      for (const connection of this.#used) connection.destroy();
+    }, GATEWAY_CLOSE_MAX_MS);
     await this.#pool.end();
+    clearTimeout(timer);
   }
 }

@@ -208,8 +208,7 @@ async function releaseConnection(connection: PooledConnection, isIdle: boolean):
   }
   connection.returnStream();
   try {
-    await connection.query("rollback");
-    await connection.query("discard all");
+    await connection.reset();
     connection.release();
   } catch {
     connection.release(true);

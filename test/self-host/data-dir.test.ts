@@ -1,7 +1,7 @@
 /** Servers that start with the same data directory at the same time, after one that was killed. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { on, once } from "node:events";
-import { chown, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chown, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -121,9 +121,16 @@ test("a full disk prevents a start with the remedy, but not a restart of workerd
 });
 
 test("sockets whose path would be too long are in a directory that is removed with the last of them", async () => {
-  const opened = await openDataDir(join(dir, "long".repeat(30)));
+  const path = join(dir, "long".repeat(30));
+  const opened = await openDataDir(path);
   expect(dirname(opened.socketsDir)).not.toContain("long");
+  const record = await readFile(join(path, "run/server.json"), "utf8");
   await opened.release();
+  await expect(stat(opened.socketsDir)).rejects.toThrow("ENOENT");
+  // As a server leaves it that is killed.
+  await mkdir(opened.socketsDir);
+  await writeFile(join(path, "run/server.json"), record);
+  await (await openDataDir(path)).release();
   await expect(stat(opened.socketsDir)).rejects.toThrow("ENOENT");
 });
 

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket from "ws";
 import { parse } from "yaml";
 import { ROOT } from "../../../self-host/build/build.ts";
+import { connectDatabase } from "../../../self-host/postgres/migrate.ts";
 import { METRICS_CONNECTIONS_MAX } from "../../../self-host/metrics/metrics-server.ts";
 import {
   findProblems,
@@ -301,6 +302,22 @@ describe("what self-host/monitoring/ has for the operator", () => {
     if (!checked) return skip("promtool is not installed");
     expect(checked).toMatchObject({ code: 0 });
   });
+});
+
+test("a query of the Worker that fails is one line of the log, and the other parts are complete", async () => {
+  const client = await connectDatabase(await owner.api.server.databaseUrl());
+  await client.query("alter table outbox rename to renamed");
+  try {
+    const metrics = await scrape();
+    expect(metrics.value("underpass_up", { part: "worker" })).toBe(0);
+    expect(metrics.value("underpass_up", { part: "postgres" })).toBe(1);
+  } finally {
+    await client.query("alter table renamed rename to outbox");
+    await client.end();
+  }
+  const { output } = owner.api.server;
+  expect(output.match(/"message":"control_failed"/g)).toHaveLength(1);
+  expect(output).not.toContain("Uncaught exception");
 });
 
 test("a PostgreSQL that does not answer is shown, beside everything else", async () => {

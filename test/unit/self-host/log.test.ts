@@ -1,3 +1,4 @@
+import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { createLog } from "../../../self-host/log.ts";
 
@@ -38,4 +39,28 @@ test("at a terminal, no text can control it", () => {
   log.warn("a mail was refused", { answer: `550 ${hostile}` });
   expect(lines).toHaveLength(3);
   expect(lines.join("")).not.toMatch(/(?!\n)\p{C}/u);
+});
+
+test("a reader that has stopped costs a bounded amount of memory, and is told later how many lines are missing", () => {
+  const lines: string[] = [];
+  let resume = (): void => undefined;
+  const stream = new Writable({
+    decodeStrings: false,
+    write(line: string, _encoding, done) {
+      lines.push(line);
+      resume = done;
+    },
+  });
+  const log = createLog(stream as never);
+  const text = "x".repeat(1024 * 1024);
+  for (let sent = 1; sent <= 20; sent += 1) log.info("request", { text });
+  expect(stream.writableLength).toBeLessThan(6 * 1024 * 1024);
+  while (stream.writableLength > 0) resume();
+  const { length } = lines;
+  log.info("listening");
+  resume();
+  expect(lines.slice(length).map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { level: "warn", lines: 20 - length },
+    { message: "listening" },
+  ]);
 });
