@@ -36,7 +36,7 @@ export interface Pages {
   api: TestApi;
   origin: string;
   provider: IdentityProvider;
-  /** Opens a page in a new browser, without being signed in. */
+  /** Opens a page in a browser without cookies and storage. One with a locale is new, and has empty caches too. */
   open: (path: string, locale?: string) => Promise<Page>;
   /** Opens a page in a browser in which this person, who has no second factor, has signed in. */
   openAs(email: string, path?: string): Promise<Page>;
@@ -90,24 +90,33 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
   });
 
   async function open(path: string, locale?: string): Promise<Page> {
-    const opened = await openPage(browser, locale);
-    visits.push(opened);
-    await opened.page.goto(pages.origin + path);
-    return opened.page;
+    const { page } = locale === undefined ? await openReusable() : await openNew(locale);
+    await page.goto(pages.origin + path);
+    return page;
   }
 
   async function openAs(email: string, path = "/"): Promise<Page> {
-    const reusable = idleContexts.pop() ?? (await openReusableContext());
-    const { context, storage } = reusable;
-    const [userId, opened] = await Promise.all([startSession(context, email), openPageIn(context)]);
-    visits.push({ ...opened, reusable });
-    const hint = `${userId} ${Date.now()}`;
-    await storage.evaluate(`localStorage.clear(); localStorage["underpass-session"] = "${hint}"`);
-    const { page } = opened;
+    const { page, storage } = await openReusable();
+    const userId = await startSession(page.context(), email);
+    await storage.evaluate(`localStorage["underpass-session"] = "${userId} ${Date.now()}"`);
     await page.goto(pages.origin + path);
     const { pathname } = new URL(page.url());
     if (!STEP_PATHS.has(pathname as DashboardPath)) await waitForContent(page);
     return page;
+  }
+
+  async function openNew(locale: string): Promise<OpenedPage> {
+    const opened = await openPage(browser, locale);
+    visits.push(opened);
+    return opened;
+  }
+
+  async function openReusable(): Promise<{ page: Page; storage: Page }> {
+    const reusable = idleContexts.pop() ?? (await openReusableContext());
+    const opened = await openPageIn(reusable.context);
+    visits.push({ ...opened, reusable });
+    await reusable.storage.evaluate("localStorage.clear()");
+    return { page: opened.page, storage: reusable.storage };
   }
 
   async function openReusableContext(): Promise<ReusableContext> {
