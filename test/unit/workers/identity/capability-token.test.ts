@@ -104,7 +104,10 @@ describe("a capability token", () => {
   test("has at most 16 KiB", async () => {
     const keys = await loadKeys(EXAMPLE_KEY);
     const sign = (patterns: number) =>
-      signCapabilityToken({ ...PAYLOAD, allowedSubdomains: Array(patterns).fill("x".repeat(92)) }, keys);
+      signCapabilityToken(
+        { ...PAYLOAD, allowedSubdomains: Array(patterns).fill("x".repeat(92)) },
+        keys,
+      );
     expect(decodeCapabilityToken(await sign(160))).not.toBeNull();
     expect(decodeCapabilityToken(await sign(164))).toBeNull();
   });
