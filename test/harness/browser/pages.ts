@@ -36,8 +36,10 @@ export interface Pages {
   api: TestApi;
   origin: string;
   provider: IdentityProvider;
-  /** Opens a page in a browser without cookies and storage. One with a locale is new, and has empty caches too. */
+  /** Opens a page in a new browser, without being signed in. A test that sets its clock needs a new one. */
   open: (path: string, locale?: string) => Promise<Page>;
+  /** Opens a page in a browser without cookies and storage, whose caches may have the code of the pages. */
+  openSignedOut: (path: string) => Promise<Page>;
   /** Opens a page in a browser in which this person, who has no second factor, has signed in. */
   openAs(email: string, path?: string): Promise<Page>;
   /** Returns the link to this page from the newest mail to the address that has one. */
@@ -55,7 +57,7 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
   const visits: (OpenedPage & { reusable?: ReusableContext })[] = [];
   /** Their caches have the scripts of the pages, which open in half of the time. */
   const idleContexts: ReusableContext[] = [];
-  const pages = { open, openAs, findMailedLink } as Pages;
+  const pages = { open, openSignedOut, openAs, findMailedLink } as Pages;
 
   beforeAll(async () => {
     [pages.api, browser] = await Promise.all([startServer(), openBrowser()]);
@@ -90,7 +92,14 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
   });
 
   async function open(path: string, locale?: string): Promise<Page> {
-    const { page } = locale === undefined ? await openReusable() : await openNew(locale);
+    const opened = await openPage(browser, locale);
+    visits.push(opened);
+    await opened.page.goto(pages.origin + path);
+    return opened.page;
+  }
+
+  async function openSignedOut(path: string): Promise<Page> {
+    const { page } = await openReusable();
     await page.goto(pages.origin + path);
     return page;
   }
@@ -103,12 +112,6 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
     const { pathname } = new URL(page.url());
     if (!STEP_PATHS.has(pathname as DashboardPath)) await waitForContent(page);
     return page;
-  }
-
-  async function openNew(locale: string): Promise<OpenedPage> {
-    const opened = await openPage(browser, locale);
-    visits.push(opened);
-    return opened;
   }
 
   async function openReusable(): Promise<{ page: Page; storage: Page }> {
