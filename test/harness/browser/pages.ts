@@ -21,7 +21,7 @@ export const SHELL_PATHS = DASHBOARD_PATHS.filter((path) => !STEP_PATHS.has(path
 
 /** As the browser logs it, even when the server has been stopped, or the code or style of a page could not be loaded. */
 const FAILED_REQUEST =
-  /Failed to fetch dynamically imported module|Refused to apply style from .* MIME type \('application\/json'\)|status of (?:4\d\d|50[123])|net::ERR_(?:CONNECTION_(?:REFUSED|RESET|CLOSED)|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)/;
+  /Failed to fetch dynamically imported module|Refused to apply style from .* MIME type \('application\/json'\)|status of (?:4\d\d|50[123])|net::ERR_(?:CONNECTION_(?:REFUSED|RESET|CLOSED)|EMPTY_RESPONSE|INTERNET_DISCONNECTED|SOCKET_NOT_CONNECTED)/;
 
 interface ReusableContext {
   context: BrowserContext;
