@@ -6,7 +6,7 @@ import { PASSWORD, startApi } from "../../harness/server/api.ts";
 const pages = usePages(() => startApi({ shared: false }), false);
 
 test("leads to the set-up, which signs the owner in, and is not offered again", async () => {
-  const page = await pages.open("/");
+  const page = await pages.openSignedOut("/");
   await page.getByRole("link", { name: "Create the owner's account" }).click();
   await page.getByLabel("Setup code").fill("WRON-GCOD-EWRO-NGCO");
   await page.getByLabel("Email address").fill("ada@localhost");
@@ -19,7 +19,7 @@ test("leads to the set-up, which signs the owner in, and is not offered again", 
   expect(new URL(page.url()).pathname).toBe("/");
   await page.getByText(`underpass login --server ${pages.origin}`).waitFor();
 
-  const later = await pages.open("/");
+  const later = await pages.openSignedOut("/");
   await later.getByRole("button", { name: "Sign in" }).waitFor();
   await later.waitForLoadState("networkidle");
   expect(await later.getByRole("link", { name: "Create the owner's account" }).count()).toBe(0);

@@ -22,7 +22,7 @@ const readFocusedText = (page: Page) =>
 
 test("a new user signs up with the mailed code and stays signed in after a reload", async () => {
   const email = newEmail();
-  const page = await pages.open("/");
+  const page = await pages.openSignedOut("/");
   await clickButton(page, "Create an account");
   expect(await readFocusedText(page)).toBe("Email address");
   await page.getByLabel("Email address").fill(email);
@@ -55,7 +55,7 @@ test("a new user signs up with the mailed code and stays signed in after a reloa
 
 test("a wrong password is reported, and the right one signs in", async () => {
   const { email } = await pages.api.owner();
-  const page = await pages.open("/");
+  const page = await pages.openSignedOut("/");
   await signIn(page, email, "not the password");
   await waitForAlert(page, "The email address or the password is wrong");
   await signIn(page, email);
@@ -69,7 +69,7 @@ test("a wrong password is reported, and the right one signs in", async () => {
 
 test("a forgotten password is replaced with the link in the email, once", async () => {
   const { email } = await pages.api.owner();
-  const page = await pages.open("/");
+  const page = await pages.openSignedOut("/");
   await clickButton(page, "Forgot your password?");
   await page.getByLabel("Email address").fill(email);
   await clickButton(page, "Send the link");
@@ -80,7 +80,7 @@ test("a forgotten password is replaced with the link in the email, once", async 
     .waitFor();
 
   const link = await pages.findMailedLink("/reset", email);
-  const reset = await pages.open(link);
+  const reset = await pages.openSignedOut(link);
   await reset.getByLabel("New password").fill("another horse, another staple");
   const revoke = reset
     .getByRole("group", { name: "Tokens you created" })
@@ -93,7 +93,7 @@ test("a forgotten password is replaced with the link in the email, once", async 
   await signIn(reset, email, "another horse, another staple");
   await waitForContent(reset);
 
-  const again = await pages.open(link);
+  const again = await pages.openSignedOut(link);
   await again.getByLabel("New password").fill("a third horse, a third staple");
   await clickButton(again, "Set the password");
   await again.getByRole("heading", { name: "This link is no longer valid" }).waitFor();
@@ -160,14 +160,14 @@ test("an old sign-in asks for the password before the second factor is set up", 
 test("a second factor that is lost is removed with the mailed link, unless that is canceled", async () => {
   const owner = await pages.api.owner();
   await enableSecondFactor(pages.api, owner);
-  const page = await pages.open("/");
+  const page = await pages.openSignedOut("/");
   await signIn(page, owner.email);
   await clickButton(page, "I lost both");
   await clickButton(page, "Send the link");
   await waitForStatus(page, "A link is on its way");
   const link = await pages.findMailedLink("/two-factor", owner.email);
 
-  const early = await pages.open(link);
+  const early = await pages.openSignedOut(link);
   await clickButton(early, "Remove two-factor authentication");
   await waitForAlert(early, "The link can't be used before");
   await pages.api.sql("update mfa_removals set usable_at = now() where user_id = $1", [
@@ -179,7 +179,7 @@ test("a second factor that is lost is removed with the mailed link, unless that 
   await signIn(early, owner.email);
   await waitForContent(early);
 
-  const late = await pages.open(link);
+  const late = await pages.openSignedOut(link);
   await clickButton(late, "Cancel the request");
   await late.getByRole("heading", { name: "This link is no longer valid" }).waitFor();
 });
@@ -188,7 +188,7 @@ test("a user whose address a stranger has used chooses the password by mail", as
   const email = newEmail();
   await pages.api.anonymous.post("/auth/signup", { email, password: "the stranger's password" });
   await pages.api.getMailedCode(email);
-  const page = await pages.open("/");
+  const page = await pages.openSignedOut("/");
   await clickButton(page, "Create an account");
   await page.getByLabel("Email address").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
@@ -198,7 +198,7 @@ test("a user whose address a stranger has used chooses the password by mail", as
   await page.getByLabel("Code").fill(await pages.api.getMailedCode(email));
   await clickButton(page, "Confirm");
   await page.getByRole("heading", { name: "Choose your password" }).waitFor();
-  const reset = await pages.open(await pages.findMailedLink("/reset", email));
+  const reset = await pages.openSignedOut(await pages.findMailedLink("/reset", email));
   await reset.getByLabel("New password").fill("another horse, another staple");
   const revoke = reset
     .getByRole("group", { name: "Tokens you created" })
@@ -216,7 +216,7 @@ test("a user with a second factor approves a machine", async () => {
     "/auth/cli/start",
     start,
   );
-  const page = await pages.open(`/activate?code=${body.user_code}`);
+  const page = await pages.openSignedOut(`/activate?code=${body.user_code}`);
   await signIn(page, owner.email);
   await clickButton(page, "Use a recovery code");
   await page.getByLabel("Recovery code").fill(recoveryCodes[0] ?? "");
@@ -268,7 +268,7 @@ test("a user denies the sign-in of a machine", async () => {
     "/auth/cli/start",
     { label: "a foreign machine" },
   );
-  const page = await pages.open(`/activate?code=${body.user_code}`);
+  const page = await pages.openSignedOut(`/activate?code=${body.user_code}`);
   await signIn(page, owner.email);
   await clickButton(page, "Deny");
   await waitForStatus(page, "Denied. The machine got no access.");
@@ -280,7 +280,7 @@ test("a user denies the sign-in of a machine", async () => {
 test("a provider signs a user in, and leads back to the page where it started", async () => {
   const email = newEmail();
   pages.provider.user = { sub: email, email, email_verified: true };
-  const page = await pages.open("/activate?code=BCDF-GHJK");
+  const page = await pages.openSignedOut("/activate?code=BCDF-GHJK");
   const addresses: string[] = [];
   page.on("framenavigated", (frame) => addresses.push(frame.url()));
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
@@ -297,7 +297,7 @@ test("a sign-in through a provider still requires the second factor", async () =
   const owner = await pages.api.owner();
   const { secret } = await enableSecondFactor(pages.api, owner);
   pages.provider.user = { sub: owner.email, email: owner.email, email_verified: true };
-  const page = await pages.open("/");
+  const page = await pages.openSignedOut("/");
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
   await page.getByLabel("Code from your authenticator app").fill(generateCode(secret, 1));
   expect(page.url()).toBe(`${pages.origin}/`);
@@ -307,7 +307,7 @@ test("a sign-in through a provider still requires the second factor", async () =
 
 test("a sign-in that is denied at the provider leads back, with a message", async () => {
   pages.provider.user = null;
-  const page = await pages.open("/");
+  const page = await pages.openSignedOut("/");
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
   await waitForStatus(page, "The sign-in was denied at the provider.");
   expect(page.url()).toBe(`${pages.origin}/`);
@@ -315,7 +315,7 @@ test("a sign-in that is denied at the provider leads back, with a message", asyn
 
 test("a token is removed from the address bar before any request, and signs in its own browser only", async () => {
   const { accessToken, cookie, email } = await pages.api.owner();
-  const page = await pages.open("/reset");
+  const page = await pages.openSignedOut("/reset");
   const requestedUrls: string[] = [];
   page.on("request", (request) =>
     requestedUrls.push(request.headers().referer ?? "", request.url()),

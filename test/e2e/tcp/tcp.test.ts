@@ -72,11 +72,11 @@ test("a PostgreSQL client works through the tunnel", async () => {
   await client.end();
 });
 
-test("64 MiB each way at the same time arrive complete, and each direction ends separately", async () => {
+test("20 MiB each way, more than any window, arrive complete at the same time, and each direction ends separately", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   const visitor = await tunnel.visit();
-  const payload = randomBytes(64 * MiB);
+  const payload = randomBytes(20 * MiB);
   visitor.end(payload);
   const received = await readAll(visitor);
   expect(createHash("sha256").update(received).digest("hex")).toBe(

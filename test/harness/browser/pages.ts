@@ -21,7 +21,7 @@ export const SHELL_PATHS = DASHBOARD_PATHS.filter((path) => !STEP_PATHS.has(path
 
 /** As the browser logs it, even when the server has been stopped, or the code or style of a page could not be loaded. */
 const FAILED_REQUEST =
-  /Failed to fetch dynamically imported module|Refused to apply style from .* MIME type \('application\/json'\)|status of (?:4\d\d|50[123])|net::ERR_(?:CONNECTION_(?:REFUSED|RESET|CLOSED)|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)/;
+  /Failed to fetch dynamically imported module|Refused to apply style from .* MIME type \('application\/json'\)|status of (?:4\d\d|50[123])|net::ERR_(?:CONNECTION_(?:REFUSED|RESET|CLOSED)|EMPTY_RESPONSE|INTERNET_DISCONNECTED|SOCKET_NOT_CONNECTED)/;
 
 interface ReusableContext {
   context: BrowserContext;
@@ -36,8 +36,10 @@ export interface Pages {
   api: TestApi;
   origin: string;
   provider: IdentityProvider;
-  /** Opens a page in a new browser, without being signed in. */
+  /** Opens a page in a new browser, without being signed in. A test that sets its clock needs a new one. */
   open: (path: string, locale?: string) => Promise<Page>;
+  /** Opens a page in a browser without cookies and storage, whose caches may have the code of the pages. */
+  openSignedOut: (path: string) => Promise<Page>;
   /** Opens a page in a browser in which this person, who has no second factor, has signed in. */
   openAs(email: string, path?: string): Promise<Page>;
   /** Returns the link to this page from the newest mail to the address that has one. */
@@ -55,7 +57,7 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
   const visits: (OpenedPage & { reusable?: ReusableContext })[] = [];
   /** Their caches have the scripts of the pages, which open in half of the time. */
   const idleContexts: ReusableContext[] = [];
-  const pages = { open, openAs, findMailedLink } as Pages;
+  const pages = { open, openSignedOut, openAs, findMailedLink } as Pages;
 
   beforeAll(async () => {
     [pages.api, browser] = await Promise.all([startServer(), openBrowser()]);
@@ -96,18 +98,28 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
     return opened.page;
   }
 
+  async function openSignedOut(path: string): Promise<Page> {
+    const { page } = await openReusable();
+    await page.goto(pages.origin + path);
+    return page;
+  }
+
   async function openAs(email: string, path = "/"): Promise<Page> {
-    const reusable = idleContexts.pop() ?? (await openReusableContext());
-    const { context, storage } = reusable;
-    const [userId, opened] = await Promise.all([startSession(context, email), openPageIn(context)]);
-    visits.push({ ...opened, reusable });
-    const hint = `${userId} ${Date.now()}`;
-    await storage.evaluate(`localStorage.clear(); localStorage["underpass-session"] = "${hint}"`);
-    const { page } = opened;
+    const { page, storage } = await openReusable();
+    const userId = await startSession(page.context(), email);
+    await storage.evaluate(`localStorage["underpass-session"] = "${userId} ${Date.now()}"`);
     await page.goto(pages.origin + path);
     const { pathname } = new URL(page.url());
     if (!STEP_PATHS.has(pathname as DashboardPath)) await waitForContent(page);
     return page;
+  }
+
+  async function openReusable(): Promise<{ page: Page; storage: Page }> {
+    const reusable = idleContexts.pop() ?? (await openReusableContext());
+    const opened = await openPageIn(reusable.context);
+    visits.push({ ...opened, reusable });
+    await reusable.storage.evaluate("localStorage.clear()");
+    return { page: opened.page, storage: reusable.storage };
   }
 
   async function openReusableContext(): Promise<ReusableContext> {

@@ -118,7 +118,8 @@ export function generateExamples(schema: Schema, name = ""): unknown[] {
         ),
       );
     case "array":
-      return generateExamples(schema.items ?? {}, name).map((item) => [item]);
+      // One example with all alternatives: an invalid value in each of them costs one request.
+      return [generateExamples(schema.items ?? {}, name)];
     case "integer":
     case "number":
       return [Math.max(schema.minimum ?? 1, 1)];

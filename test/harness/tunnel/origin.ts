@@ -41,7 +41,8 @@ export async function startRawOrigin(respond: Respond = () => OK): Promise<RawOr
     }
   }
 
-  server.listen(0, "127.0.0.1");
+  // All connections of a test at once: the kernel drops those beyond the backlog, and they arrive a second later.
+  server.listen({ port: 0, host: "127.0.0.1", backlog: 4_096 });
   await once(server, "listening");
   const origin: RawOrigin = {
     port: (server.address() as AddressInfo).port,

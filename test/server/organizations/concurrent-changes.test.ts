@@ -48,7 +48,7 @@ async function isAccepted(accessToken: string): Promise<boolean> {
 
 test("an address that is verified during another sign-up has one password", async () => {
   const config = await readEncryptionConfig(api.server.dataDir);
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 6; round++) {
     const email = newEmail();
     const code = await insertAccount(api.sql, config, email);
     let confirmed = 0;
@@ -68,7 +68,7 @@ test("an address that is verified during another sign-up has one password", asyn
 });
 
 test("a renewal during a logout leaves no valid token", async () => {
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 8; round++) {
     const person = await api.owner();
     const browser = createCaller(api.server, { cookie: person.cookie });
     const renewed: string[] = [];
@@ -83,7 +83,7 @@ test("a renewal during a logout leaves no valid token", async () => {
 });
 
 test("turning on the second factor leaves no other session, even one that is renewed or opened at the same time", async () => {
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < 5; round++) {
     const person = await api.owner();
     const otherSession = await api.logIn(person.email, PASSWORD);
     const { secret, cookie } = await enroll(person);
@@ -121,7 +121,7 @@ test("turning off the second factor during a login does not accept a used code",
 
 test("a member who becomes a viewer retains no token that was minted at the same time", async () => {
   const owner = await api.owner();
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < 5; round++) {
     const member = await api.colleague(owner, "member");
     const mint = () => mintToken(member).catch(() => undefined);
     const path = `/orgs/${owner.orgId}/members/${member.userId}`;
@@ -132,7 +132,7 @@ test("a member who becomes a viewer retains no token that was minted at the same
 });
 
 test("deleting the only organization while its owner switches, renews and signs in fails no request", async () => {
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < 5; round++) {
     const person = await api.owner();
     const statuses: Record<string, number> = {};
     const recordStatus = async (name: string, reply: Promise<{ status: number }>) => {
@@ -255,7 +255,7 @@ test("concurrent changes to the same organizations cause neither a deadlock nor 
   }
   const failed: unknown[] = [];
   const worker = async () => {
-    for (let turn = 0; turn < 40; turn++) {
+    for (let turn = 0; turn < 20; turn++) {
       const actor = random.pick(people);
       const sendRequest = random.pick(listRequests(actor, people, (items) => random.pick(items)));
       const { status, body } = await sendRequest();
@@ -343,7 +343,7 @@ test("concurrent changes to the resources of one organization cause no deadlock"
   const people = [owner, await api.colleague(owner, "owner"), await api.colleague(owner, "admin")];
   const [domain, failed] = [newDomain(), [] as unknown[]];
   const worker = async () => {
-    for (let turn = 0; turn < 25; turn++) {
+    for (let turn = 0; turn < 15; turn++) {
       const requests = listResourceRequests(random.pick(people), domain, (items) =>
         random.pick(items),
       );

@@ -171,7 +171,7 @@ test("no body causes an internal error or an unclear refusal", { timeout: 600_00
     };
     await Promise.all(HOSTILE_BODIES.map(request));
     const accepts = async (body: unknown) => isValid(await request(JSON.stringify(body)));
-    /** Examples for several alternatives share some parts. */
+    /** Without the numbers of items. Examples for several alternatives share some parts. */
     const tested = new Set<string>();
     for (const example of await findValidBodies(schema, accepts)) {
       if (!(await accepts(example)))
@@ -185,8 +185,9 @@ test("no body causes an internal error or an unclear refusal", { timeout: 600_00
         replace,
       );
       for (const part of parts.filter(({ concernsOthers }) => concernsOthers)) {
-        if (tested.has(part.path)) continue;
-        tested.add(part.path);
+        const kind = part.path.replaceAll(/\d+/g, "#");
+        if (tested.has(kind)) continue;
+        tested.add(kind);
         await replaceEach([part], replace);
       }
     }

@@ -12,8 +12,15 @@ import {
   hasGatesTag,
   parseEdgeVerdict,
 } from "../../../access/edge-verdict.ts";
-import { buildGates, createGatesTag, formatGates, parseGates } from "../../../access/gates.ts";
-import type { IdentityVerdict } from "../../../access/identity.ts";
+import {
+  buildGates,
+  createGatesTag,
+  formatGates,
+  hasSlowGate,
+  parseGates,
+} from "../../../access/gates.ts";
+import { isFromForeignPage, type IdentityVerdict } from "../../../access/identity.ts";
+import { ADDRESS_REFUSED_MESSAGE } from "../../../access/ip-allowlist.ts";
 import { fillAddedFields, type AccessSettings } from "../../../access/settings.ts";
 import { isForwarded } from "../../../protocol/header-names.ts";
 import type { PolicyAction } from "../../../protocol/schemas/access/policies.ts";
@@ -85,6 +92,65 @@ describe("gates run in a fixed order, whatever the order of the policy's actions
   });
 });
 
+describe("an IP allowlist", () => {
+  const withList = { ...settings([], AUTH), allowedCidrs: ["192.0.2.0/24", "2001:db8::/32"] };
+
+  test("alone is a gate, with no slow part", () => {
+    const gates = buildGates({ ...withList, basicAuth: null }, createGatesTag())!;
+    expect(gates.allowedCidrs).toEqual(withList.allowedCidrs);
+    expect(hasSlowGate(gates)).toBe(false);
+  });
+
+  test.each([
+    ["192.0.2.1", undefined],
+    ["2001:db8::1", undefined],
+    ["192.0.3.1", "forbidden"],
+    ["2001:db9::1", "forbidden"],
+  ])("decides about %s before any credentials are read: %s", async (address, code) => {
+    const gates = buildGates(withList, createGatesTag())!;
+    const { called, authenticators } = fixedAuthenticators();
+    const refusal = await authorize(gates, { ...request(), address }, authenticators);
+    expect(refusal?.code).toBe(code);
+    expect(refusal?.message).toBe(code && ADDRESS_REFUSED_MESSAGE);
+    expect(called).toEqual(code === undefined ? ["password"] : []);
+  });
+});
+
+describe("a page of another host", () => {
+  const visit = { method: "POST", authority: "shop.localhost:8787", isWebSocket: false };
+
+  test.each([
+    ["POST", "http://blog.localhost:8787"],
+    ["DELETE", "https://shop.localhost.evil.test"],
+    ["POST", "null"],
+    ["POST", "https://a b"],
+  ])("made a request with %s and the origin %s", (method, origin) => {
+    expect(isFromForeignPage({ ...visit, method, origin })).toBe(true);
+  });
+
+  test.each([
+    ["POST", "https://SHOP.localhost"],
+    ["POST", null],
+    ["GET", "http://blog.localhost:8787"],
+    ["HEAD", "http://blog.localhost:8787"],
+    ["OPTIONS", "http://blog.localhost:8787"],
+  ])("did not make one that changes something with %s and the origin %s", (method, origin) => {
+    expect(isFromForeignPage({ ...visit, method, origin })).toBe(false);
+  });
+
+  test("opened a WebSocket, although its method is GET", () => {
+    const socket = { ...visit, method: "GET", isWebSocket: true };
+    expect(isFromForeignPage({ ...socket, origin: "https://blog.localhost" })).toBe(true);
+    expect(isFromForeignPage({ ...socket, origin: "https://shop.localhost" })).toBe(false);
+    expect(isFromForeignPage({ ...socket, origin: null })).toBe(false);
+  });
+
+  test("is assumed when neither its host nor that of the request can be read", () => {
+    const unreadable = { ...visit, authority: "a b", origin: "https://a b" };
+    expect(isFromForeignPage(unreadable)).toBe(true);
+  });
+});
+
 describe("a refusal has the headers that tell a client how to proceed", () => {
   const withPassword = buildGates(settings([], AUTH), createGatesTag())!;
   const withToken = buildGates(settings([{ kind: "jwt_validation" }]), createGatesTag())!;
@@ -131,6 +197,15 @@ describe("settings", () => {
     expect(header).toMatch(/^[ -~]+$/);
     expect(parseGates(header)).toEqual(gates);
     expect(parseGates(formatGates(null))).toBeNull();
+  });
+
+  test("that are too long for a header are sent as none, and only the object authorizes", () => {
+    const build = (length: number) => {
+      const allowedCidrs = Array.from({ length }, () => "192.0.2.0/24");
+      return formatGates(buildGates({ ...settings([], AUTH), allowedCidrs }, createGatesTag()));
+    };
+    expect(build(6_000).length).toBeGreaterThan(64 * 1024);
+    expect(build(7_000)).toBe("null");
   });
 });
 

@@ -163,6 +163,33 @@ test("junk with the address of a device does not keep the device out, and a boun
   expect(filter.checkFromPeer(initiation(), undefined, "192.0.2.2", 120_000)).toBe("pass");
 });
 
+test("the budgets refill: each second 20 new flows, 500 unproven datagrams and 10 handshakes of an address", () => {
+  const filter = newFilter();
+  const unproven = { isAddressValidated: true, isSessionUnproven: true };
+  const countPassed = (attempts: number, send: () => unknown) =>
+    Array.from({ length: attempts }, send).filter((verdict) => typeof verdict === "string").length;
+  const sendAt = (now: number) => [
+    countPassed(300, () => filter.checkFromPeer(transport(99), undefined, "192.0.2.1", now)),
+    countPassed(1_500, () => filter.checkFromPeer(transport(99), unproven, "192.0.2.1", now)),
+    countPassed(30, () => filter.checkFromPeer(initiation(), KNOWN, "192.0.2.1", now)),
+  ];
+  expect(sendAt(1_000)).toEqual([200, 1_000, 20]);
+  expect(sendAt(1_000)).toEqual([0, 0, 0]);
+  expect(sendAt(2_000)).toEqual([20, 500, 10]);
+});
+
+test("strangers who use up the budgets delay neither data nor handshakes of known peers", () => {
+  const filter = newFilter();
+  for (let n = 0; n <= NEW_FLOWS_BURST; n += 1)
+    filter.checkFromPeer(transport(99), undefined, "192.0.2.1", 1);
+  expect(filter.checkFromPeer(initiation(), undefined, "192.0.2.2", 1)).toEqual({
+    drop: "new_flow_rate",
+  });
+  expect(filter.checkFromPeer(initiation(), KNOWN, "192.0.2.2", 1)).toBe("pass");
+  for (let n = 0; n <= 2 * UNPROVEN_DATA_BURST; n += 1)
+    expect(filter.checkFromPeer(transport(99), KNOWN, "192.0.2.2", 1)).toBe("pass");
+});
+
 test("a new server key applies from the next handshake on", () => {
   const filter = newFilter();
   const next = newKeyPair();

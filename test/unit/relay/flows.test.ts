@@ -38,8 +38,18 @@ test("a flow is found only by its address and port", () => {
   expect(table.find("192.0.2.1", 1_000)).toBe(flow);
   expect(table.find("192.0.2.1", 1_001)).toBeUndefined();
   expect(table.find("192.0.2.2", 1_000)).toBeUndefined();
+  const neighbor = table.open(peer("192.0.2.1", 1_001), 0);
   table.close(flow!);
   expect(table.find("192.0.2.1", 1_000)).toBeUndefined();
+  expect(table.find("192.0.2.1", 1_001)).toBe(neighbor);
+});
+
+test("a flow that took the place of another with its address stays when the other is closed", () => {
+  const { table } = newTable(10);
+  const earlier = table.open(peer("192.0.2.1"), 0);
+  const later = table.open(peer("192.0.2.1"), 1);
+  table.close(earlier!);
+  expect(table.find("192.0.2.1", 1)).toBe(later);
 });
 
 test("when there are too many flows, unconfirmed addresses are closed first, then the longest idle", () => {
@@ -73,13 +83,16 @@ test("an organization has at most half of a relay's flows: beyond it a port clos
 
 test("idle flows are closed, those of addresses that may be forged earlier", () => {
   const { table, closed } = newTable(10);
-  const real = table.open(peer("192.0.2.1"), 0);
-  const forged = table.open({ ...peer("192.0.2.2"), isAddressValidated: false }, 0);
-  table.closeIdle(UNCONFIRMED_FLOW_IDLE_MAX_MS + 1);
+  const startMs = 1_800_000_000_000;
+  const real = table.open(peer("192.0.2.1"), startMs);
+  const forged = table.open({ ...peer("192.0.2.2"), isAddressValidated: false }, startMs);
+  table.closeIdle(startMs + UNCONFIRMED_FLOW_IDLE_MAX_MS);
+  expect(closed).toEqual([]);
+  table.closeIdle(startMs + UNCONFIRMED_FLOW_IDLE_MAX_MS + 1);
   expect(closed).toEqual([forged]);
-  table.closeIdle(FLOW_IDLE_TIMEOUT_MS);
+  table.closeIdle(startMs + FLOW_IDLE_TIMEOUT_MS);
   expect(closed).toEqual([forged]);
-  table.closeIdle(FLOW_IDLE_TIMEOUT_MS + 1);
+  table.closeIdle(startMs + FLOW_IDLE_TIMEOUT_MS + 1);
   expect(closed).toEqual([forged, real]);
 });
 

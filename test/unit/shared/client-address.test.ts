@@ -66,3 +66,9 @@ describe("a visitor's address", () => {
     expect(read({})).toBe("10.0.0.1");
   });
 });
+
+test("forwarded addresses are trusted only with the setting for it", () => {
+  expect(getAddressTrust({})).toEqual(SELF_HOSTED);
+  expect(getAddressTrust({ TRUST_PROXY: "false" })).toEqual(SELF_HOSTED);
+  expect(getAddressTrust({ TRUST_PROXY: "true" })).toEqual(BEHIND_PROXY);
+});

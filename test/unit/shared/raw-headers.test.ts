@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { headerPairs, isEventStream, replaceHeaderValues } from "../../../shared/raw-headers.ts";
+import {
+  countChars,
+  findHeader,
+  headerPairs,
+  isEventStream,
+  replaceHeaderValues,
+} from "../../../shared/raw-headers.ts";
 
 const LINES = ["accept", "a", "cookie", "b", "accept", "c"];
 
@@ -9,6 +15,19 @@ test("repeated names stay apart and in order", () => {
     ["cookie", "b"],
     ["accept", "c"],
   ]);
+});
+
+test.each([
+  ["accept", "a"],
+  ["cookie", "b"],
+  ["cookid", null],
+  ["b", null],
+])("the first value of %s is found, whatever the case of its name: %s", (name, value) => {
+  expect(findHeader(["Accept", "a", "COOKIE", "b", "accept", "c"], name)).toBe(value);
+});
+
+test("names and values are counted", () => {
+  expect(countChars(LINES)).toBe(21);
 });
 
 test("values are replaced in place, names are not", () => {

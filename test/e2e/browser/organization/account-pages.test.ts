@@ -177,7 +177,7 @@ test("an owner renames and deletes the organization, and continues in another on
 
 test("the access token is renewed once, shortly before it expires", async () => {
   const { email } = await pages.api.owner();
-  const page = await pages.open("/reset");
+  const page = await pages.openSignedOut("/reset");
   await page.clock.install();
   const renewals: string[] = [];
   page.on("request", (request) => {
@@ -195,7 +195,7 @@ test("the access token is renewed once, shortly before it expires", async () => 
 
 test("axe finds nothing on the sign-in, in the account menu and in a dialog", async () => {
   const owner = await pages.api.owner();
-  const page = await pages.open("/members");
+  const page = await pages.openSignedOut("/members");
   await page.getByLabel("Email address").waitFor();
   expect(await findAccessibilityProblems(page)).toEqual([]);
   await signIn(page, owner.email);

@@ -80,6 +80,12 @@ test("a cached pass is not valid for another tunnel or host", async () => {
 });
 
 describe("a pass is not valid", () => {
+  test("when it is longer than 2 KiB", async () => {
+    const long = (chars: number) => pass({ claims: { padding: "x".repeat(chars) } });
+    expect(await authenticator.check(GATE, HOST, [await long(1_100)])).toBe("allowed");
+    expect(await authenticator.check(GATE, HOST, [await long(2_048)])).toBe("signed_out");
+  });
+
   test.each<[string, PassChanges]>([
     ["of another type", { header: { typ: "at+jwt" } }],
     ["without a type", { header: { typ: undefined } }],

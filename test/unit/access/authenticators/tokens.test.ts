@@ -124,11 +124,16 @@ describe("a valid token", () => {
   });
 
   test("is accepted 30 seconds before its start and after its expiry, because clocks differ", async () => {
-    const leeway = VISITOR_TOKEN_LEEWAY_SECONDS;
+    const leeway = 30;
     expect(await check(await token({ exp: seconds() - leeway + 1 }))).toBe("valid");
     expect(await check(await token({ exp: seconds() - leeway - 1 }))).toBe("invalid");
     expect(await check(await token({ nbf: seconds() + leeway - 1 }))).toBe("valid");
     expect(await check(await token({ nbf: seconds() + leeway + 1 }))).toBe("invalid");
+  });
+
+  test("may have 16 KiB, and is not verified when it is longer", async () => {
+    expect(await check(await token({ padding: "x".repeat(11 * 1024) }))).toBe("valid");
+    expect(await check(await token({ padding: "x".repeat(16 * 1024) }))).toBe("invalid");
   });
 
   test("is cached until it expires, and no longer than its issuer's keys", async () => {

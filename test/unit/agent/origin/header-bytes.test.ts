@@ -51,9 +51,10 @@ describe("a response's headers", () => {
           ["Trailer", "x-sum"],
           ["X-Private", "1"],
           ["X-Public", "2"],
+          ["Vary", "X-Public"],
         ].flat(),
       ),
-    ).toEqual(["X-Public", "2"]);
+    ).toEqual(["X-Public", "2", "Vary", "X-Public"]);
   });
 
   test("are the same from bytes and from Node.js strings", () => {

@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { getLookup, parseTarget } from "../../../../agent/origin/target.ts";
+import {
+  describeInvalidAddress,
+  findOriginWithoutPath,
+  getLookup,
+  parseTarget,
+} from "../../../../agent/origin/target.ts";
 
 describe("a local server", () => {
   test.each([
@@ -41,11 +46,39 @@ describe("a local server", () => {
     "ftp://localhost",
     "file:///etc/passwd",
     "http://user:secret@localhost",
+    "http://user@localhost",
+    "http://:secret@localhost",
     "http://",
     "local host:3000",
     "localhost:port",
   ])("is not %j", (text) => {
     expect(parseTarget(text)).toBeNull();
+  });
+
+  test.each([
+    ["3000/path", "http://localhost:3000"],
+    ["app.test:3000/path", "http://app.test:3000"],
+    ["http://app.test/path", "http://app.test"],
+    ["https://app.test?query", "https://app.test"],
+    // Perhaps a file.
+    ["app.test/path", null],
+    ["ftp://app.test/path", null],
+    ["http://user@app.test/path", null],
+    ["http://app.test:0/path", null],
+  ])("is suggested without the path of %s: %s", (text, origin) => {
+    expect(findOriginWithoutPath(text)).toBe(origin);
+  });
+
+  test.each([
+    ["0", "the port must be a number from 1 to 65535, not 0"],
+    ["localhost:65536", "the port must be a number from 1 to 65535, not 65536"],
+    ["http://[::1]:70000", "the port must be a number from 1 to 65535, not 70000"],
+    ["ftp://app.test:1", "ftp://app.test:1 is not a port or host:port"],
+    ["ftp://app.test:65535", "ftp://app.test:65535 is not a port or host:port"],
+    ["3000x", "3000x is not a port or host:port: a port has digits only"],
+    ["file:///a", "file:///a is not a port or host:port"],
+  ])("that is not %s is refused with the reason: %s", (text, reason) => {
+    expect(describeInvalidAddress(text, "port or host:port")).toBe(reason);
   });
 
   test("called localhost has both loopback addresses; other names are resolved by the machine", () => {

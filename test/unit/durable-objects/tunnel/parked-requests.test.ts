@@ -55,6 +55,7 @@ describe("parked requests", () => {
   test("wait no longer than their maximum", async () => {
     const parking = new ParkedRequests();
     const hasEnded = observed([parking.wait(ADDRESS, 1_000), parking.wait(ADDRESS, 0)]);
+    expect(parking.size).toBe(1);
     expect(await hasEnded()).toEqual([false, true]);
     await vi.advanceTimersByTimeAsync(999);
     expect(await hasEnded()).toEqual([false, true]);
@@ -90,7 +91,17 @@ describe("parked requests", () => {
     const hasEnded = observed([parking.wait(ADDRESS, 1_000, visitor.signal)]);
     visitor.abort();
     expect(await hasEnded()).toEqual([true]);
-    expect(parking.size).toBe(0);
     expect(vi.getTimerCount()).toBe(0);
+    const late = observed([parking.wait(ADDRESS, 1_000, visitor.signal)]);
+    expect(parking.size).toBe(0);
+    expect(await late()).toEqual([true]);
+    const fill = () =>
+      Array.from({ length: PARKED_REQUESTS_MAX / 2 }, () => parking.wait(ADDRESS, 1_000));
+    for (let round = 0; round < 3; round += 1) {
+      const waits = fill();
+      expect(parking.size).toBe(PARKED_REQUESTS_MAX / 2);
+      parking.release();
+      await Promise.all(waits);
+    }
   });
 });

@@ -11,7 +11,7 @@ import {
   verifyCapabilityToken,
   type TokenPayload,
 } from "../../../../workers/identity/tokens/capability-token.ts";
-import { fromHex, toHex } from "../../../../shared/bytes.ts";
+import { fromHex, toHex, toUtf8 } from "../../../../shared/bytes.ts";
 import { getCapabilityTokenKeys, type SigningKeys } from "../../../../workers/identity/keys.ts";
 import type { Config } from "../../../../workers/config/config.ts";
 
@@ -80,6 +80,36 @@ describe("a capability token", () => {
       expect(decodeCapabilityToken(bytes.subarray(0, length))).toBeNull();
     }
     expect(decodeCapabilityToken(Uint8Array.from([...bytes, 0]))).toBeNull();
+  });
+
+  test("is rejected when it has another version or kind, although our key signed it", async () => {
+    const keys = await loadKeys(EXAMPLE_KEY);
+    const { payload, signed } = decodeCapabilityToken(await signCapabilityToken(PAYLOAD, keys))!;
+    const prefix = toUtf8("underpass capability token v1\0").byteLength;
+    const sign = async (version: number, kind: number) => {
+      const changed = signed.slice();
+      new DataView(changed.buffer, prefix).setUint32(0, version, true);
+      new DataView(changed.buffer, prefix).setUint32(4, kind, true);
+      const signature = await crypto.subtle.sign("Ed25519", keys.signer.key, changed);
+      const writer = new BincodeWriter();
+      writer.fixed(changed.subarray(prefix));
+      writer.bytes(new Uint8Array(signature));
+      return verifyCapabilityToken(writer.finish(), keys, WHILE_GOOD_MS);
+    };
+    expect(await sign(1, 0)).toEqual({ ok: payload });
+    expect(await sign(2, 0)).toEqual({ error: "malformed" });
+    expect(await sign(1, 99)).toEqual({ error: "malformed" });
+  });
+
+  test("has at most 16 KiB", async () => {
+    const keys = await loadKeys(EXAMPLE_KEY);
+    const sign = (patterns: number) =>
+      signCapabilityToken(
+        { ...PAYLOAD, allowedSubdomains: Array(patterns).fill("x".repeat(92)) },
+        keys,
+      );
+    expect(decodeCapabilityToken(await sign(160))).not.toBeNull();
+    expect(decodeCapabilityToken(await sign(164))).toBeNull();
   });
 
   test("is valid until it expires, and rejected after", async () => {

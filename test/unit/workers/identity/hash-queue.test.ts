@@ -71,11 +71,20 @@ describe("hashes", () => {
     expect([abandoned, next].map(({ state }) => state.hasStarted)).toEqual([false, true]);
   });
 
-  test("that never end are abandoned", async () => {
+  test("that never end are abandoned after five seconds", async () => {
     startHash();
     const next = startHash();
-    for (let at = 0; at < 11; at++) await pass(500);
+    for (let at = 0; at < 10; at++) await pass(500);
+    expect(next.state.hasStarted).toBe(false);
+    await pass(500);
     expect(next.state.hasStarted).toBe(true);
+  });
+
+  test("of requests that were canceled take no place in the queue", async () => {
+    const claim = newClaim();
+    for (let n = 0; n < HASHES_WAITING_PER_ACCOUNT_MAX; n++) startHash(claim);
+    nowMs += 5_001;
+    expect(startHash(claim).state.hasStarted).toBe(true);
   });
 
   test("that fail let the next one run", async () => {

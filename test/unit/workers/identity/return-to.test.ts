@@ -3,6 +3,7 @@ import { RETURN_TO_MAX_CHARS } from "../../../../workers/limits.ts";
 import {
   buildReturnUrl,
   sanitizeReturnTo,
+  sanitizeTarget,
 } from "../../../../workers/identity/providers/return-to.ts";
 
 const ORIGIN = "https://underpass.example";
@@ -73,6 +74,34 @@ describe("a sign-in leads to / instead of", () => {
     `/${"ä".repeat(RETURN_TO_MAX_CHARS / 2)}`,
   ])("%j", (returnTo) => {
     expect(sanitizeReturnTo(returnTo, ORIGIN)).toBe("/");
+  });
+});
+
+describe("a visitor's sign-in leads back to", () => {
+  test.each([
+    ["/", "/"],
+    ["/a/b?c=d", "/a/b?c=d"],
+    // The tunnel's host is put before it, so it leads to no other site.
+    ["//evil.test", "//evil.test"],
+    [`${ORIGIN}/a?b`, "/a?b"],
+    [`/${"a".repeat(RETURN_TO_MAX_CHARS - 1)}`, `/${"a".repeat(RETURN_TO_MAX_CHARS - 1)}`],
+  ])("%s", (requested, target) => {
+    expect(sanitizeTarget(ORIGIN, requested)).toBe(target);
+  });
+
+  test.each([
+    "",
+    "a",
+    ".evil.test/",
+    "@evil.test/",
+    "https://evil.test/",
+    `${ORIGIN}.evil.test/`,
+    "/a b",
+    "/\r\nset-cookie: a=b",
+    "/ä",
+    `/${"a".repeat(RETURN_TO_MAX_CHARS)}`,
+  ])("/ instead of %j", (requested) => {
+    expect(sanitizeTarget(ORIGIN, requested)).toBe("/");
   });
 });
 

@@ -48,7 +48,9 @@ test("a counted body ends after its length, however it is cut", () => {
 });
 
 describe("a chunked body", () => {
-  const chunk = fc.string({ minLength: 1, maxLength: 40, unit: "binary-ascii" });
+  // Sizes of several digits, with every digit.
+  const text = { maxLength: 300, size: "max", unit: "binary-ascii" } as const;
+  const chunk = fc.string({ minLength: 1, ...text });
 
   const encode = (chunks: string[]) =>
     `${chunks.map((data) => `${data.length.toString(16)}\r\n${data}\r\n`).join("")}0\r\n\r\n`;
@@ -90,6 +92,10 @@ describe("a chunked body", () => {
     "g\r\n",
     "0x1\r\na\r\n",
     "-1\r\n",
+    "@\r\n012345678\r\n",
+    "`\r\n012345678\r\n",
+    "1;a\x7f\r\na\r\n",
+    "0000000000001\r\na\r\n",
     "+1\r\na\r\n",
     " 1\r\na\r\n",
     "1 \r\na\r\n",
@@ -111,8 +117,18 @@ describe("a chunked body", () => {
     ).toBeNull();
   });
 
+  test.each(["ff", "FF", "0000000000ff", "ff;\ta", `ff;${"a".repeat(4_096)}`])(
+    "may begin with %s",
+    (line) => {
+      const data = "x".repeat(255);
+      const twice = `${line}\r\n${data}\r\n`.repeat(2);
+      const end = { forwarded: encode([data + data]), rest: "", isComplete: true };
+      expect(read("chunked", `${twice}0\r\n\r\n`)).toEqual(end);
+    },
+  );
+
   test("is malformed when extensions or trailers are too long", () => {
-    expect(read("chunked", `1;${"a".repeat(5_000)}\r\na\r\n`)).toBeNull();
+    expect(read("chunked", `1;${"a".repeat(4_097)}\r\na\r\n`)).toBeNull();
     expect(read("chunked", `0\r\n${"X: a\r\n".repeat(2_000)}\r\n`)).toBeNull();
   });
 });

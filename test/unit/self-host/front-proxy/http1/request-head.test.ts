@@ -114,6 +114,22 @@ describe("a head", () => {
 });
 
 /** Requests that two programs could read in different ways. */
+describe("a request that workerd has not answered is sent again", () => {
+  test.each([
+    [true, "GET / HTTP/1.1", []],
+    [true, "HEAD / HTTP/1.1", []],
+    [true, "OPTIONS / HTTP/1.1", ["Content-Length: 0"]],
+    [false, "POST / HTTP/1.1", []],
+    [false, "DELETE / HTTP/1.1", ["Content-Length: 0"]],
+    [false, "GET / HTTP/1.1", ["Content-Length: 1"]],
+    [false, "GET / HTTP/1.1", ["Transfer-Encoding: chunked"]],
+  ])("%s: %s %j", (canRepeat, firstLine, fields) => {
+    const head = parseValid(firstLine, "Host: shop.example", ...fields);
+    expect(head.canRepeat).toBe(canRepeat);
+    for (const field of fields) expect(head.bytes.toString("latin1")).toContain(`\r\n${field}\r\n`);
+  });
+});
+
 describe("a head is refused", () => {
   test.each([
     ["two lengths", "Content-Length: 1", "Content-Length: 2"],

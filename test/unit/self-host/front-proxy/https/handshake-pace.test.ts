@@ -27,3 +27,28 @@ test("a clock that is set back delays no handshake", () => {
   pace.schedule(new Socket(), begin);
   expect(begin).toHaveBeenCalledTimes(2);
 });
+
+test("a handshake that waits begins at its time, unless its connection ends before", () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const pace = new HandshakePace(10, 1);
+  const begun: string[] = [];
+  const schedule = (name: string) => {
+    const connection = new Socket();
+    pace.schedule(connection, () => begun.push(name));
+    return connection;
+  };
+  schedule("first");
+  const second = schedule("second");
+  // An error that nothing handles would end the process.
+  second.emit("error", new Error("reset"));
+  schedule("third").emit("close", true);
+  expect(begun).toEqual(["first"]);
+  vi.advanceTimersByTime(99);
+  expect(begun).toEqual(["first"]);
+  vi.advanceTimersByTime(1);
+  expect(begun).toEqual(["first", "second"]);
+  expect([second.listenerCount("error"), second.listenerCount("close")]).toEqual([0, 0]);
+  vi.advanceTimersByTime(1_000);
+  expect(begun).toEqual(["first", "second"]);
+});
