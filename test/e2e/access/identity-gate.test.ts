@@ -31,6 +31,12 @@ const readStatusAndCode = ({ status, headers }: Answer) => [
   status,
   findHeader(headers, "underpass-error"),
 ];
+function findSignInLink({ body, url }: { body: string; url: string }): URL {
+  const [, href = ""] =
+    /<a href="([^"]+)">Sign in (?:again|with another account)</.exec(body) ?? [];
+  expect(href, body).not.toBe("");
+  return new URL(href.replaceAll("&amp;", "&"), url);
+}
 const PASSED = [200, undefined];
 const REFUSED = [401, "unauthorized"];
 const showing = (pass: string) => `Cookie: ${COOKIE}=${pass}\r\n`;
@@ -159,8 +165,7 @@ describe("the allow lists", () => {
     expect(denied.headers.get("content-security-policy")).toContain("default-src 'none'");
     expect(eve.cookie(new URL(tunnel.url).hostname, COOKIE)).toBeUndefined();
     visits.signInAs("ann@example.com");
-    const again = /href="([^"]+)"/.exec(denied.body)![1]!.replaceAll("&amp;", "&");
-    const atProvider = await eve.open(new URL(again, denied.url));
+    const atProvider = await eve.open(findSignInLink(denied));
     expect(atProvider.location?.searchParams.get("prompt")).toBe("select_account");
 
     await visits.put(tunnel.tunnelId, {});
@@ -177,15 +182,20 @@ describe("the allow lists", () => {
     expect(json.body.toString()).toContain("eve@example.com");
   });
 
-  test("ignore an address that the provider has not verified", async () => {
+  test("ignore an address that the provider has not verified, and offer to sign in again", async () => {
     const tunnel = await visits.exposeGated();
     visits.signInAs("ann@example.com", false);
     const denied = await new TunnelBrowser().followRedirects(tunnel.url);
     expect([denied.status, denied.body.includes("email_not_verified")]).toEqual([403, true]);
     visits.provider.user = null;
-    const refused = await new TunnelBrowser().followRedirects(tunnel.url);
+    const ann = new TunnelBrowser();
+    const refused = await ann.followRedirects(`${tunnel.url}/wanted`);
     expect([refused.status, refused.body.includes("access_denied")]).toEqual([403, true]);
     expect(refused.body).not.toContain("<b>no</b>");
+    visits.signInAs("ann@example.com");
+    expect(findSignInLink(denied).searchParams.get("as_another")).toBe("1");
+    const admitted = await ann.followRedirects(findSignInLink(refused).href);
+    expect([admitted.status, admitted.url]).toEqual([200, `${tunnel.url}/wanted`]);
   });
 });
 

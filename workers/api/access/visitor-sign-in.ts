@@ -41,6 +41,7 @@ import {
   emailNotVerified,
   forBrowsers,
   isOnPublicHost,
+  SIGN_IN_FAILED,
   signInNotStarted,
   providerNotConfigured,
 } from "../accounts/provider-redirects.ts";
@@ -141,18 +142,18 @@ async function finish(c: ApiContext, state: string): Promise<Response> {
   switch (identified.kind) {
     case "account": {
       const { email } = identified.account;
-      if (email === null) throw emailNotVerified(provider);
+      if (email === null)
+        return refuse(c, attempt, { error: emailNotVerified(provider), asAnother: true });
       return admitVisitor(c, attempt, email);
     }
-    case "denied":
-      throw new ApiError(
-        "forbidden",
-        `The provider ${provider.host} did not sign you in: ${identified.error}.`,
-      );
+    case "denied": {
+      const message = `The provider ${provider.host} did not sign you in: ${identified.error}.`;
+      return refuse(c, attempt, { error: new ApiError("forbidden", message) });
+    }
     case "invalid_answer":
       throw invalidProviderResponse();
     case "email_not_verified":
-      throw emailNotVerified(provider);
+      return refuse(c, attempt, { error: emailNotVerified(provider), asAnother: true });
   }
 }
 
@@ -162,13 +163,18 @@ async function finish(c: ApiContext, state: string): Promise<Response> {
  */
 async function admitVisitor(
   c: ApiContext,
-  { tunnelId, browser, returnTo: target }: VisitorAttempt,
+  attempt: VisitorAttempt,
   email: string,
 ): Promise<Response> {
   const { config, db } = c.var;
+  const { tunnelId, browser, returnTo: target } = attempt;
   const gate = await findIdentityGate(db, tunnelId);
   if (!gate) throw noIdentityGate();
-  if (!isAllowedEmail(gate.allowList, email)) return deny(c, email, { tunnelId, browser, target });
+  if (!isAllowedEmail(gate.allowList, email)) {
+    const error = new ApiError("forbidden", formatDeniedMessage(email));
+    const title = "You are not allowed to visit this tunnel";
+    return refuse(c, attempt, { error, title, asAnother: true });
+  }
   const host = `${gate.subdomain}.${config.SERVICE_DOMAIN}`;
   const url = new URL(SIGN_IN_TICKET_PATH, publicUrl(config, host));
   const visit = { tunnelId, host, browser, email, target };
@@ -177,23 +183,34 @@ async function admitVisitor(
   return c.redirect(url.href);
 }
 
-function deny(
+interface Refusal {
+  error: ApiError;
+  title?: string;
+  /** The provider asks for the account when the visitor signs in again. */
+  asAnother?: true;
+}
+
+/** @returns a page from which the visitor can sign in again. @throws ApiError for a program. */
+function refuse(
   c: ApiContext,
-  email: string,
-  { tunnelId, browser, target }: { tunnelId: string; browser: string; target: string },
+  { tunnelId, browser, returnTo }: VisitorAttempt,
+  { error, title = SIGN_IN_FAILED, asAnother }: Refusal,
 ): Response {
-  const message = formatDeniedMessage(email);
-  if (!wantsHtml(c.req.raw)) throw new ApiError("forbidden", message);
-  const again = { tunnel_id: tunnelId, return_to: target, browser, as_another: "1" };
-  const href = `${START}?${new URLSearchParams(again).toString()}`;
-  const page = renderHtmlPage(STATUS_BY_CODE.forbidden, "forbidden", {
-    title: "You are not allowed to visit this tunnel",
+  if (!wantsHtml(c.req.raw)) throw error;
+  const { code, message } = error;
+  const again = new URLSearchParams({ tunnel_id: tunnelId, return_to: returnTo, browser });
+  if (asAnother) again.set("as_another", "1");
+  const page = renderHtmlPage(STATUS_BY_CODE[code], code, {
+    title,
     message,
-    action: { text: "Sign in with another account", href },
-    reference: getErrorReference(c.var.config.publicOrigin, "forbidden"),
+    action: {
+      text: asAnother ? "Sign in with another account" : "Sign in again",
+      href: `${START}?${again.toString()}`,
+    },
+    reference: getErrorReference(c.var.config.publicOrigin, code),
   });
-  const headers = { ...PAGE_HEADERS, [ERROR_HEADER]: "forbidden" };
-  return c.newResponse(page, { status: STATUS_BY_CODE.forbidden, headers });
+  const headers = { ...PAGE_HEADERS, [ERROR_HEADER]: code };
+  return c.newResponse(page, { status: STATUS_BY_CODE[code], headers });
 }
 
 function noIdentityGate(): ApiError {

@@ -14,6 +14,9 @@ import type { Provider } from "../../identity/providers/provider.ts";
 import { log } from "../../../shared/log.ts";
 import type { ApiContext, ApiEnv } from "../route.ts";
 
+/** The title of the page about an error. */
+export const SIGN_IN_FAILED = "The sign-in failed";
+
 /** Errors become pages, for a person with a browser. The URLs contain codes and tokens, which no Referer may reveal. */
 export const forBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
@@ -21,7 +24,7 @@ export const forBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
     const { status } = c.res;
     const { error, message } = await c.res.json<ErrorBody>();
     const reference = getErrorReference(c.var.config.publicOrigin, error);
-    const page = renderHtmlPage(status, error, { title: "The sign-in failed", message, reference });
+    const page = renderHtmlPage(status, error, { title: SIGN_IN_FAILED, message, reference });
     c.res = new Response(page, { status, headers: PAGE_HEADERS });
   }
   c.header("Referrer-Policy", "no-referrer");
