@@ -32,7 +32,8 @@ const readStatusAndCode = ({ status, headers }: Answer) => [
   findHeader(headers, "underpass-error"),
 ];
 function findSignInLink({ body, url }: { body: string; url: string }): URL {
-  const [, href = ""] = /<a href="([^"]+)">Sign in with another account/.exec(body) ?? [];
+  const [, href = ""] =
+    /<a href="([^"]+)">Sign in (?:again|with another account)</.exec(body) ?? [];
   expect(href, body).not.toBe("");
   return new URL(href.replaceAll("&amp;", "&"), url);
 }
@@ -192,7 +193,7 @@ describe("the allow lists", () => {
     expect([refused.status, refused.body.includes("access_denied")]).toEqual([403, true]);
     expect(refused.body).not.toContain("<b>no</b>");
     visits.signInAs("ann@example.com");
-    findSignInLink(denied);
+    expect(findSignInLink(denied).searchParams.get("as_another")).toBe("1");
     const admitted = await ann.followRedirects(findSignInLink(refused).href);
     expect([admitted.status, admitted.url]).toEqual([200, `${tunnel.url}/wanted`]);
   });

@@ -142,17 +142,18 @@ async function finish(c: ApiContext, state: string): Promise<Response> {
   switch (identified.kind) {
     case "account": {
       const { email } = identified.account;
-      if (email === null) return refuse(c, attempt, emailNotVerified(provider));
+      if (email === null)
+        return refuse(c, attempt, { error: emailNotVerified(provider), asAnother: true });
       return admitVisitor(c, attempt, email);
     }
     case "denied": {
       const message = `The provider ${provider.host} did not sign you in: ${identified.error}.`;
-      return refuse(c, attempt, new ApiError("forbidden", message));
+      return refuse(c, attempt, { error: new ApiError("forbidden", message) });
     }
     case "invalid_answer":
       throw invalidProviderResponse();
     case "email_not_verified":
-      return refuse(c, attempt, emailNotVerified(provider));
+      return refuse(c, attempt, { error: emailNotVerified(provider), asAnother: true });
   }
 }
 
@@ -171,7 +172,8 @@ async function admitVisitor(
   if (!gate) throw noIdentityGate();
   if (!isAllowedEmail(gate.allowList, email)) {
     const error = new ApiError("forbidden", formatDeniedMessage(email));
-    return refuse(c, attempt, error, "You are not allowed to visit this tunnel");
+    const title = "You are not allowed to visit this tunnel";
+    return refuse(c, attempt, { error, title, asAnother: true });
   }
   const host = `${gate.subdomain}.${config.SERVICE_DOMAIN}`;
   const url = new URL(SIGN_IN_TICKET_PATH, publicUrl(config, host));
@@ -181,21 +183,30 @@ async function admitVisitor(
   return c.redirect(url.href);
 }
 
-/** @returns a page from which the visitor can try again, perhaps with another account. @throws error for a program. */
+interface Refusal {
+  error: ApiError;
+  title?: string;
+  /** The provider asks for the account when the visitor signs in again. */
+  asAnother?: true;
+}
+
+/** @returns a page from which the visitor can sign in again. @throws ApiError for a program. */
 function refuse(
   c: ApiContext,
   { tunnelId, browser, returnTo }: VisitorAttempt,
-  error: ApiError,
-  title = SIGN_IN_FAILED,
+  { error, title = SIGN_IN_FAILED, asAnother }: Refusal,
 ): Response {
   if (!wantsHtml(c.req.raw)) throw error;
   const { code, message } = error;
-  const again = { tunnel_id: tunnelId, return_to: returnTo, browser, as_another: "1" };
-  const href = `${START}?${new URLSearchParams(again).toString()}`;
+  const again = new URLSearchParams({ tunnel_id: tunnelId, return_to: returnTo, browser });
+  if (asAnother) again.set("as_another", "1");
   const page = renderHtmlPage(STATUS_BY_CODE[code], code, {
     title,
     message,
-    action: { text: "Sign in with another account", href },
+    action: {
+      text: asAnother ? "Sign in with another account" : "Sign in again",
+      href: `${START}?${again.toString()}`,
+    },
     reference: getErrorReference(c.var.config.publicOrigin, code),
   });
   const headers = { ...PAGE_HEADERS, [ERROR_HEADER]: code };
