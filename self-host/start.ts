@@ -26,11 +26,9 @@ import {
   buildWorkerBindings,
   type BackendServices,
 } from "./backend-services.ts";
+import { ScheduledJobs } from "./workerd/scheduled-jobs.ts";
 import { startWorkerd, type Workerd } from "./workerd/workerd.ts";
-import { MINUTE_MS } from "../shared/time.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
-
-const CRON_INTERVAL_MS = MINUTE_MS;
 
 const log = createLog(process.stdout);
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -67,10 +65,10 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const workerd = await startWorker(run);
   const disk = await watchDisk(run, workerd);
   const frontProxy = await startPublicListener(run, workerd, limits);
-  const cron = scheduleRuns(CRON_INTERVAL_MS, () => workerd.runCron());
-  cleanup.defer(() => clearInterval(cron));
+  const jobs = new ScheduledJobs({ run: () => workerd.runCron(), log });
+  cleanup.defer(() => jobs.stop());
   const relay = await startOwnRelay(run);
-  await serveMetrics(run, { disk, workerd, frontProxy, relay });
+  await serveMetrics(run, { disk, workerd, jobs, frontProxy, relay });
   announce(settings, publicPort, backend.setup);
 }
 
@@ -208,21 +206,6 @@ function warnAboutSharedSite({ apiHosts, serviceDomain }: ServerSettings): void 
     `pages of tunnels (*.${serviceDomain}) and the API (${shared.apiHost}) are both below ${shared.site}: a page can set ` +
       "cookies for the API; set SERVICE_DOMAIN to a name below another registrable domain (docs/operators/operations.md)",
   );
-}
-
-function scheduleRuns(ms: number, task: () => Promise<void>): NodeJS.Timeout {
-  let isBusy = false;
-  return setInterval(() => {
-    if (isBusy) return;
-    isBusy = true;
-    void task()
-      .catch((error: unknown) =>
-        log.warn(
-          `cron: the job of this minute failed, and the next one follows: ${getErrorMessage(error)}`,
-        ),
-      )
-      .finally(() => (isBusy = false));
-  }, ms);
 }
 
 function announce(

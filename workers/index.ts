@@ -4,6 +4,7 @@
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { reportLowDisk } from "../durable-objects/low-disk.ts";
+import type { CronResult } from "../protocol/self-host/cron-result.ts";
 import { parseDiskPath } from "../protocol/self-host/disk-shortage.ts";
 import { startDraining } from "./draining.ts";
 import edge from "./edge/entry.ts";
@@ -60,7 +61,7 @@ export class Control extends WorkerEntrypoint<Env> {
       await drainConnections(this.env);
     } else if (pathname === "/cron") {
       const { runCron } = await import("./jobs/cron.ts");
-      await runCron(this.env);
+      return Response.json({ failed: await runCron(this.env) } satisfies CronResult);
     } else return new Response(null, { status: 404 });
     return new Response(null, { status: 204 });
   }

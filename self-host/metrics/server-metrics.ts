@@ -5,6 +5,8 @@ import type { DiskWatch } from "../disk-space.ts";
 import type { SupervisedProcess } from "../processes/child.ts";
 import type { LocalRelay } from "../relay.ts";
 import { requestText } from "../internal-requests.ts";
+import { toSingleValue } from "../../shared/metrics/exposition.ts";
+import type { ScheduledJobs } from "../workerd/scheduled-jobs.ts";
 import type { Workerd } from "../workerd/workerd.ts";
 import { readDatabaseMetrics } from "./database-metrics.ts";
 import { collectOwnMetrics, SERVER_PROCESS, type RunningChild } from "./own-metrics.ts";
@@ -19,13 +21,14 @@ export interface ServerParts {
   postgres: SupervisedProcess | undefined;
   disk: DiskWatch;
   workerd: Workerd;
+  jobs: ScheduledJobs;
   frontProxy: SupervisedProcess;
   /** undefined: none is started with the server. */
   relay: LocalRelay | undefined;
 }
 
 export function listMetricsParts(server: ServerParts): MetricsPart[] {
-  const { databaseUrl, gateway, disk, workerd, relay } = server;
+  const { databaseUrl, gateway, disk, workerd, jobs, relay } = server;
   const children = listChildren(server);
   const readEventLoopDelay = watchEventLoopDelay(SERVER_PROCESS);
   const parts: MetricsPart[] = [
@@ -35,6 +38,12 @@ export function listMetricsParts(server: ServerParts): MetricsPart[] {
         ...(await collectOwnMetrics(children, gateway.pools)),
         ...readEventLoopDelay(),
         ...(await disk.collectMetrics()),
+        toSingleValue(
+          "counter",
+          "underpass_server_jobs_failed_total",
+          "Scheduled jobs that have failed; each runs once a minute.",
+          jobs.failed,
+        ),
       ],
     },
     {

@@ -6,6 +6,7 @@
 import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { CronResult } from "../../protocol/self-host/cron-result.ts";
 import { toDiskPath, type DiskShortage } from "../../protocol/self-host/disk-shortage.ts";
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { SupervisedProcess } from "../processes/child.ts";
@@ -17,6 +18,7 @@ import { buildConfiguration } from "./configuration.ts";
 import { toSourcePositions } from "./source-positions.ts";
 import { probeHealth, requestStatus, requestText, sendRequest } from "../internal-requests.ts";
 import { LogLimiter } from "../../shared/log.ts";
+import { parseJson } from "../../shared/json.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 /** workerd keeps running while any socket is open, but after the drain there is nothing left to wait for. */
@@ -46,7 +48,8 @@ export interface Workerd {
   requestMetrics(): Promise<string>;
   /** Notifies the agents and waits for requests in flight. */
   drain(): Promise<void>;
-  runCron(): Promise<void>;
+  /** Runs each scheduled job once. @returns how many have failed. */
+  runCron(): Promise<number>;
   /** For some seconds, objects store no more than they hold already, or nothing at all, and `/ready` reports it. */
   reportLowDisk(shortage: DiskShortage): Promise<void>;
 }
@@ -112,7 +115,10 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     requestMetrics: () =>
       requestText({ socketPath: controlSocket, method: "GET", path: "/metrics" }, METRICS_MAX_MS),
     drain: () => control("/drain", DRAIN_TIMEOUT_MS + DRAIN_ANSWER_MAX_MS),
-    runCron: () => control("/cron", CRON_MAX_MS),
+    async runCron() {
+      const options = { socketPath: controlSocket, method: "POST", path: "/cron" };
+      return CronResult.parse(parseJson(await requestText(options, CRON_MAX_MS))).failed;
+    },
     async reportLowDisk(shortage) {
       const path = toDiskPath(shortage);
       // Each isolate has a socket of its own.

@@ -40,7 +40,9 @@ import { DAY_MS } from "../../shared/time.ts";
 /** An account whose address was not verified within this time is deleted, which frees the address. */
 const UNVERIFIED_ACCOUNT_MAX_MS = 7 * DAY_MS;
 
-export async function runCron(env: Env): Promise<void> {
+/** @returns how many jobs have failed. */
+export async function runCron(env: Env): Promise<number> {
+  let failed = 0;
   const db = createDatabase(env);
   const jobs: Record<string, () => Promise<unknown>> = {
     outbox: () => retryOutbox(env, db),
@@ -79,9 +81,11 @@ export async function runCron(env: Env): Promise<void> {
     try {
       await run();
     } catch (error) {
+      failed += 1;
       log("error", "job_failed", { job, cause: describeError(error) });
     }
   }
+  return failed;
 }
 
 /** Repeats a job that changes `batchRows` rows at most, until it has found fewer. */

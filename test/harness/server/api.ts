@@ -294,7 +294,8 @@ function postToControl(server: TestServer, path: string): Promise<void> {
     request({ socketPath, method: "POST", path }, (response) => {
       response.resume();
       response.on("end", () => {
-        if (response.statusCode === 204) resolve();
+        const isSuccess = response.statusCode === 200 || response.statusCode === 204;
+        if (isSuccess) resolve();
         else reject(new Error(`${path}: ${response.statusCode}`));
       });
     })

@@ -10,6 +10,7 @@ import WebSocket from "ws";
 import { parse } from "yaml";
 import { ROOT } from "../../../self-host/build/build.ts";
 import { connectDatabase } from "../../../self-host/postgres/migrate.ts";
+import { requestText } from "../../../self-host/internal-requests.ts";
 import { METRICS_CONNECTIONS_MAX } from "../../../self-host/metrics/metrics-server.ts";
 import {
   findProblems,
@@ -25,7 +26,7 @@ import {
   findUnknownNames,
 } from "../../harness/formats/monitoring.ts";
 import { reservePort } from "../../harness/ports.ts";
-import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { WAIT_MAX_MS, WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startLocalSite } from "../../harness/tunnel/local-site.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
@@ -311,6 +312,9 @@ test("a query of the Worker that fails is one line of the log, and the other par
     const metrics = await scrape();
     expect(metrics.value("underpass_up", { part: "worker" })).toBe(0);
     expect(metrics.value("underpass_up", { part: "postgres" })).toBe(1);
+    const socketPath = join(owner.api.server.dataDir, "run/control.sock");
+    const cron = await requestText({ socketPath, method: "POST", path: "/cron" }, WAIT_MAX_MS);
+    expect(JSON.parse(cron)).toEqual({ failed: 2 });
   } finally {
     await client.query("alter table renamed rename to outbox");
     await client.end();
