@@ -80,7 +80,7 @@ describe("hashes", () => {
     expect(next.state.hasStarted).toBe(true);
   });
 
-  test("of requests that were canceled take no place in the queue", async () => {
+  test("of requests that were canceled take no place in the queue", () => {
     const claim = newClaim();
     for (let n = 0; n < HASHES_WAITING_PER_ACCOUNT_MAX; n++) startHash(claim);
     nowMs += 5_001;
