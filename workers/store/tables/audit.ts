@@ -21,7 +21,9 @@ export const auditEvents = pgTable(
     ip: text(),
     metadata: jsonb().$type<Record<string, unknown>>().notNull().default({}),
     /** Events of one transaction have different times, in the order in which they were inserted. */
-    createdAt: timestamptz().notNull().default(sql`clock_timestamp()`),
+    createdAt: timestamptz()
+      .notNull()
+      .default(sql`clock_timestamp()`),
   },
   (table) => [
     index("audit_events_org_id_idx").on(table.orgId, table.createdAt),
