@@ -111,12 +111,12 @@ test("rotating a token leaves two events: the revoked token and its replacement"
   const { body: renewed } = await rotate(owner, old.nonce);
   const events = await api.sql(
     `select action, metadata->>'nonce' nonce, metadata->>'replaces' replaces from audit_events
-      where metadata->>'nonce' in ($1, $2) order by created_at, action`,
+      where metadata->>'nonce' in ($1, $2) order by created_at`,
     [old.nonce, renewed.nonce],
   );
   expect(events).toEqual([
     { action: "token_created", nonce: old.nonce, replaces: null },
-    { action: "token_created", nonce: renewed.nonce, replaces: old.nonce },
     { action: "token_revoked", nonce: old.nonce, replaces: null },
+    { action: "token_created", nonce: renewed.nonce, replaces: old.nonce },
   ]);
 });
