@@ -277,7 +277,7 @@ export class Visitors {
     if (outcome instanceof Response) return visit.resolve(outcome);
     if (this.#canForwardAgain(visit, outcome)) return this.#forward(visit);
     visit.place.leave();
-    // An agent that is being stopped answers what it has received, and refuses everything else.
+    // An agent that goes away, and accepts no more requests, accepts none in a moment either.
     if (outcome === "refused" && visit.tried.at(-1)?.isGoingAway) {
       return visit.resolve(this.#refuseOffline(visit.recording));
     }
