@@ -1,8 +1,8 @@
 /**
  * One organization, live: which of its agents are connected, and who watches its tunnels.
  *
- * Tunnels report when an agent connects and disconnects. The list of agents is accurate when it is returned:
- * tunnels without a recent report, and all of them after a restart of this object, are asked first. Tunnels
+ * Tunnels report when an agent connects and disconnects. Before a list of agents is returned, tunnels without a recent
+ * report are asked: all of them after a restart of this object, later the hundred whose reports are oldest. Tunnels
  * send the requests that they capture while a watcher is connected.
  */
 import { DurableObject } from "cloudflare:workers";
@@ -53,7 +53,10 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
 
   // ── Called by workers ──
 
-  /** Every agent that is connected now, the newest first. */
+  /**
+   * Every agent that is connected, the newest first. With more than a hundred tunnels, an agent that was lost without a
+   * report of its tunnel may be among them until a later list asks that tunnel.
+   */
   async listConnections(): Promise<ConnectedAgent[]> {
     const agents = this.#connectedAgents;
     agents.removeDeparted(Date.now());

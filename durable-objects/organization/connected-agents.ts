@@ -8,8 +8,13 @@ import { HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
 
 /** An entry is not stale for this long after its tunnel's last report. */
 export const PRESENCE_FRESH_MS = 20_000;
-/** Tunnels that are asked for one list: the platform bounds the calls of one event. */
+/** Tunnels without any report that are asked for one list: the platform bounds the calls of one event. */
 const PRESENCE_REFRESH_MAX_TUNNELS = 5_000;
+/**
+ * Tunnels that have reported, but not recently, that are asked for one list. A call wakes a tunnel's object, and metrics
+ * are read every few seconds: without this bound, all objects of a large organization would stay in memory.
+ */
+export const PRESENCE_REFRESH_MAX_REPORTED = 100;
 /** How long a departure is stored, so that a late report of the agent's arrival changes nothing. */
 export const DEPARTURE_RETENTION_MS = HOUR_MS;
 /** How often older departures are removed while tunnels report: each removal reads all entries. */
@@ -98,14 +103,20 @@ export class ConnectedAgents {
     return this.#query(`${SELECT} where agentId = ?`, agentId)[0];
   }
 
-  /** @returns the tunnels that must be asked before these entries may be listed. */
+  /** @returns the tunnels to ask before these entries are listed: those without a report, and those whose reports are oldest. */
   findStaleTunnels(entries: ConnectedAgent[], nowMs: number): string[] {
-    const freshSinceMs = nowMs - PRESENCE_FRESH_MS;
     // A pool has several agents.
-    const tunnelIds = new Set(entries.map(({ tunnelId }) => tunnelId));
-    return [...tunnelIds]
-      .filter((id) => (this.#reportedAtMs.get(id) ?? -Infinity) < freshSinceMs)
-      .slice(0, PRESENCE_REFRESH_MAX_TUNNELS);
+    const tunnelIds = [...new Set(entries.map(({ tunnelId }) => tunnelId))];
+    const unreported = tunnelIds.filter((id) => !this.#reportedAtMs.has(id));
+    const stale = tunnelIds
+      .map((id) => ({ id, atMs: this.#reportedAtMs.get(id) ?? Infinity }))
+      .filter(({ atMs }) => atMs < nowMs - PRESENCE_FRESH_MS)
+      .sort((a, b) => a.atMs - b.atMs)
+      .map(({ id }) => id);
+    return [
+      ...unreported.slice(0, PRESENCE_REFRESH_MAX_TUNNELS),
+      ...stale.slice(0, PRESENCE_REFRESH_MAX_REPORTED),
+    ];
   }
 
   /** Removes departures that are too old for a late report to arrive. */

@@ -5,6 +5,7 @@ import {
   ConnectedAgents,
   DEPARTURE_RETENTION_MS,
   PRESENCE_FRESH_MS,
+  PRESENCE_REFRESH_MAX_REPORTED,
 } from "../../durable-objects/organization/connected-agents.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { bindings } from "../harness/workerd/live-tunnel.ts";
@@ -45,6 +46,28 @@ describe("the list of connections", () => {
       new ConnectedAgents(storage.sql).findStaleTunnels(pool, Date.now()),
     );
     expect(stale).toEqual([tunnel.id]);
+  });
+
+  test("wakes at most a hundred tunnels that have reported before, those with the oldest reports", async () => {
+    const { stub } = new TestOrganization();
+    const tunnelIds = Array.from({ length: PRESENCE_REFRESH_MAX_REPORTED + 20 }, () =>
+      crypto.randomUUID(),
+    );
+    const { asked, afterRestart } = await runInDurableObject(stub, (_, { storage }) => {
+      const connected = new ConnectedAgents(storage.sql);
+      for (const [i, tunnelId] of tunnelIds.entries()) {
+        const agent = { agentId: crypto.randomUUID(), remoteIp: "192.0.2.9", connectedAtMs: i };
+        connected.apply({ tunnelId, sequence: 1, agents: [agent] }, i);
+      }
+      const nowMs = tunnelIds.length + PRESENCE_FRESH_MS;
+      const restarted = new ConnectedAgents(storage.sql);
+      return {
+        asked: connected.findStaleTunnels(connected.list(), nowMs),
+        afterRestart: restarted.findStaleTunnels(restarted.list(), nowMs),
+      };
+    });
+    expect(asked).toEqual(tunnelIds.slice(0, PRESENCE_REFRESH_MAX_REPORTED));
+    expect(afterRestart.toSorted()).toEqual(tunnelIds.toSorted());
   });
 
   test("has only agents of its own organization", async () => {
