@@ -7,6 +7,7 @@ import { GroupInspectors } from "../start/group-inspectors.ts";
 import { rejectExtraArguments, UsageError, type OptionValues } from "../options.ts";
 import { printIndentedJson } from "../output/output.ts";
 import {
+  printCheckedFile,
   printGroupJson,
   printGroupLines,
   showGroupScreen,
@@ -32,6 +33,13 @@ export async function run({ values, positionals }: Input<typeof START.options>):
   if (values.all && positionals.length > 0) throw new UsageError("use names or --all, not both");
   const path = await findConfigFile(values.config);
   const text = await readConfigFile(path);
+  if (values.check) {
+    rejectExtraArguments(positionals);
+    const { tunnels } = await parseConfig(text, path);
+    const names = tunnels.map(({ name }) => name);
+    printCheckedFile(path, names, values.json);
+    return 0;
+  }
   const first = await parseGroupConfig(text, path, values);
   rejectInvalidSelection(first.entries, values.all, positionals);
   const isSelected = ({ name }: TunnelEntry): boolean =>

@@ -223,7 +223,10 @@ function describeUnknownKey(key: string, path: Path, parent: unknown): string {
   if (key in TUNNEL_FIELDS[other].shape) {
     return `${key} is an option of tunnels with protocol: ${other}, not of ${protocol}`;
   }
-  return `unknown key ${key}${formatSuggestion(key, Object.keys(TUNNEL_FIELDS[protocol].shape))}`;
+  const known = Object.keys(TUNNEL_FIELDS[protocol].shape);
+  // The name of the option on the command line is a likely mistake: policy_file for policy.
+  const written = toKey(key.replaceAll("_", "-"));
+  return `unknown key ${key}${formatSuggestion(known.includes(written) ? written : key, known)}`;
 }
 
 function findValue(data: unknown, path: Path): unknown {

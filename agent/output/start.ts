@@ -10,6 +10,8 @@ import {
   formatRejection,
   printError,
   printEvent,
+  printJson,
+  printLine,
   printRejectionJson,
   printStoppingJson,
   printStoppingLine,
@@ -27,6 +29,12 @@ export interface StartOutput extends Output {
   reloaded(changes: GroupChanges, config: GroupConfig): void;
   /** Prints why a new configuration is not used: one problem a line. */
   reloadFailed(problems: string): void;
+}
+
+/** Prints that a file is valid, with the names of its tunnels. */
+export function printCheckedFile(path: string, names: readonly string[], isJson: boolean): void {
+  if (isJson) return printJson({ file: path, tunnels: names });
+  printLine(`${path} is valid: ${names.join(", ")}`);
 }
 
 export function printGroupJson(group: TunnelGroup): StartOutput {

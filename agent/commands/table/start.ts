@@ -12,6 +12,7 @@ export const START = {
   examples: [
     ["underpass start --all", "every tunnel of underpass.yml"],
     ["underpass start web database", "these two"],
+    ["underpass start --check", "is the file valid? Nothing is started"],
     [
       "underpass start --schema > underpass.schema.json",
       "the JSON Schema, with which editors complete and check the file",
@@ -24,6 +25,7 @@ export const START = {
   options: {
     all: { kind: "flag", help: "start all tunnels of the file" },
     ...CONFIG_OPTION,
+    check: { kind: "flag", help: "check the file and its policy files, and exit" },
     schema: { kind: "flag", help: "print the JSON Schema of underpass.yml and exit" },
     ...INSPECT_OPTION,
     ...API_OPTIONS,

@@ -1,12 +1,12 @@
 /** `underpass start`: several tunnels of one file in one process, and what happens when the file changes. */
 import { mkdir, rename, symlink, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { useTunnelFile } from "../../../harness/agent/tunnel-file.ts";
 import { startTcpStack } from "../../../harness/relay/tcp/stack.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
-import { runAgent, type RunningAgent } from "../../../harness/tunnel/agent.ts";
+import { runAgent, runToEnd, type RunningAgent } from "../../../harness/tunnel/agent.ts";
 
 /** Responses to /download, which the test continues. */
 const downloads: ServerResponse[] = [];
@@ -200,6 +200,21 @@ test("the path of shared files starts at the directory of the file, not at the c
   await waitForTunnels(agent, "ready", ["plain", "dotted"]);
   expect((await file.visit("start-plain")).body.toString()).toBe("shared page");
   expect((await file.visit("start-dotted")).body.toString()).toBe("shared page");
+});
+
+test("--check names the tunnels of a valid file, or its problems and those of its policy files, without a token", async () => {
+  await file.write([entry("start-checked", ", policy: deny.yml")]);
+  const policy = join(dirname(file.path), "deny.yml");
+  await writeFile(policy, "actions: [{kind: denyy}]");
+  const check = () => runToEnd(["start", "--check", "--config", file.path]);
+  const invalid = await check();
+  expect(invalid.code).toBe(2);
+  expect(invalid.stderr).toMatch(/deny\.yml:1:18: kind must be one of/);
+  await writeFile(policy, "actions: []");
+  expect(await check()).toMatchObject({
+    code: 0,
+    stdout: `${file.path} is valid: start-checked\n`,
+  });
 });
 
 test("an invalid file changes nothing at a reload, and its problems are printed", async () => {

@@ -49,6 +49,11 @@ describe("a mistake is reported with its line and column:", () => {
       ["5:5: unknown key subdomian; did you mean subdomain?"],
     ],
     [
+      "an option by its name on the command line",
+      web("policy_file: policy.yml"),
+      ["5:5: unknown key policy_file; did you mean policy?"],
+    ],
+    [
       "an unknown key of the file",
       ["version: 1", "tunels: {}"],
       ["1:1: tunnels is missing", "2:1: unknown key tunels; did you mean tunnels?"],
