@@ -4,9 +4,11 @@ import type { MetricWindow, SeriesPoint } from "../../../protocol/schemas/metric
 import { useTheme } from "../../app/theme.ts";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
 import { usePrefersDark } from "../../ui/layout/media-query.ts";
+import { replaceInvalidLanguage } from "../../ui/text/locale.ts";
 import { createBucketFormat, createTickFormat, getMinTickSeconds, isInUtc } from "./windows.ts";
 
 const Chart = lazy(async () => {
+  replaceInvalidLanguage();
   const { Chart: component } = await import("./chart.tsx");
   return { default: component };
 });

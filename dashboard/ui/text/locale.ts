@@ -10,3 +10,15 @@ export function toPageLocale({ locale, hourCycle }: Intl.ResolvedDateTimeFormatO
 export const LOCALE = toPageLocale(
   new Intl.DateTimeFormat(undefined, { hour: "numeric" }).resolvedOptions(),
 );
+
+/**
+ * Makes `navigator.language` valid for libraries that give it to Intl, which throws a RangeError for the language that
+ * Chromium has on a system without a locale: `en-US@posix`.
+ */
+export function replaceInvalidLanguage(): void {
+  try {
+    Intl.getCanonicalLocales(navigator.language);
+  } catch {
+    Object.defineProperty(navigator, "language", { value: LOCALE, configurable: true });
+  }
+}

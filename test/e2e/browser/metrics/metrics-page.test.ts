@@ -228,6 +228,15 @@ test.each([390, 360])("the tables fit a phone of %d pixels", async (width) => {
   for (const each of hidden) expect(each).toBeLessThanOrEqual(1);
 });
 
+test("the chart is drawn in a browser on a system without a locale, whose language is not valid", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  await page.addInitScript(() =>
+    Object.defineProperty(Navigator.prototype, "language", { get: () => "en-US@posix" }),
+  );
+  await page.reload();
+  await waitUntil(async () => (await page.locator(".chart canvas").count()) === 1);
+});
+
 test("the page fits the smallest screens", async () => {
   const page = await pages.openAs(owner.email, "/metrics");
   await page.setViewportSize({ width: 320, height: 700 });
