@@ -128,6 +128,12 @@ export const NumberText = (min: number, max: number) =>
 export const NumberTextOr = (value: number, min: number, max: number) =>
   z.preprocess(readDigits, wholeNumber(min, max).default(value)).default(value);
 
+/** A number in a query that may have decimals, such as `0.5`. */
+export const DecimalTextOr = (value: number, min: number, max: number) =>
+  z.preprocess(readDecimal, z.number().min(min).max(max).default(value)).default(value);
+
+const readDecimal = (text: unknown) =>
+  typeof text === "string" && /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
 const readDigits = (text: unknown) =>
   typeof text === "string" && /^-?\d+$/.test(text) ? Number(text) : text;
 /** Only of the type: an error of the schema would also replace the messages about its range. */

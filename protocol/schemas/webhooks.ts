@@ -1,6 +1,13 @@
 /** Webhook receivers, and the deliveries that vendors post to them. */
 import { z } from "zod";
-import { Instant, NumberTextOr, STORABLE_RULE, TypedInstant, VisibleLine } from "./scalars.ts";
+import {
+  DecimalTextOr,
+  Instant,
+  NumberTextOr,
+  STORABLE_RULE,
+  TypedInstant,
+  VisibleLine,
+} from "./scalars.ts";
 
 const DELIVERIES_PAGE_DEFAULT_ROWS = 100;
 const DELIVERIES_PAGE_MAX_ROWS = 1_000;
@@ -75,12 +82,9 @@ export type DeliveryPage = z.infer<typeof DeliveryPage>;
 export const DeliveryQuery = z.object({
   after: Cursor.default("0"),
   limit: NumberTextOr(DELIVERIES_PAGE_DEFAULT_ROWS, 1, DELIVERIES_PAGE_MAX_ROWS),
-  wait: z.coerce
-    .number()
-    .min(0)
-    .max(LONG_POLL_MAX_SECONDS)
-    .default(0)
-    .describe("Seconds to wait for a delivery when there is none yet."),
+  wait: DecimalTextOr(0, 0, LONG_POLL_MAX_SECONDS).describe(
+    "Seconds to wait for a delivery when there is none yet.",
+  ),
   since: TypedInstant.optional().describe("Earlier deliveries are not returned."),
 });
 

@@ -22,6 +22,7 @@ export const REFUSAL_REASONS = [
   "invalid_host",
   "unsupported_encoding",
   "connect",
+  "unknown_method",
   "head_too_large",
   "too_slow",
   "unavailable",
@@ -43,6 +44,8 @@ interface RefusalResponse {
 export interface Refusal extends RefusalResponse {
   reason: RefusalReason;
 }
+
+const COMMON_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 export const INVALID_HEADS: Record<InvalidHead, Refusal> = {
   malformed: {
@@ -77,7 +80,13 @@ export const INVALID_HEADS: Record<InvalidHead, Refusal> = {
     reason: "connect",
     code: "method_not_allowed",
     message: "This server does not support CONNECT.",
-    allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+    allow: COMMON_METHODS,
+  },
+  unknown_method: {
+    reason: "unknown_method",
+    code: "method_not_allowed",
+    message: "This server does not support the method. Names of methods have upper-case letters.",
+    allow: COMMON_METHODS,
   },
 };
 

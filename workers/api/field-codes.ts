@@ -7,8 +7,8 @@ type InvalidInput = Parameters<typeof invalidInput>[1];
 type Validation = { success: true } | ({ success: false } & InvalidInput);
 
 /**
- * @returns a hook of routes that decides by the first invalid field. A body that is not an object, and every other field,
- * is still `invalid_request`.
+ * @param codeByField the key of a body that is not an object is empty.
+ * @returns a hook of routes that decides by the first invalid field. Every other field is still `invalid_request`.
  */
 export function createFieldHook(codeByField: Partial<Record<string, ErrorCode>>) {
   return (result: Validation, c: ApiContext): undefined => {

@@ -39,7 +39,8 @@ export type InvalidHead =
   | "too_many_parameters"
   | "invalid_host"
   | "unsupported_encoding"
-  | "connect";
+  | "connect"
+  | "unknown_method";
 
 const LINE_BREAK = "\r\n";
 const HEAD =
@@ -59,6 +60,13 @@ const CONTENT_LENGTH = /^\d{1,15}$/;
 const UPGRADE_FIELD = /\r\nupgrade:[^\r]*/gi;
 const CONTENT_LENGTH_FIELD = /\r\ncontent-length:[^\r]*/gi;
 const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"]);
+/** Those of workerd, which answers others with a line of text of its own. Names of methods are case-sensitive (RFC 9110 §9.1). */
+const METHODS = new Set(
+  (
+    "GET HEAD POST PUT PATCH DELETE OPTIONS TRACE QUERY PURGE BAN COPY MOVE LOCK UNLOCK MKCOL PROPFIND PROPPATCH " +
+    "SEARCH MSEARCH REPORT ACL MERGE CHECKOUT MKACTIVITY NOTIFY SUBSCRIBE UNSUBSCRIBE"
+  ).split(" "),
+);
 
 /**
  * @param text a head up to and including its empty line, one character for each byte.
@@ -91,6 +99,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
 
   // What follows a CONNECT is not HTTP.
   if (method === "CONNECT") return "connect";
+  if (!METHODS.has(method)) return "unknown_method";
   // `*` is for the server as a whole (RFC 9112 §3.2.4). workerd answers it with 500 and lines in the log.
   if (!target.startsWith("/")) return "malformed";
   let rest = text.slice(text.indexOf(LINE_BREAK));

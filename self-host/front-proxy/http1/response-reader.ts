@@ -12,7 +12,10 @@ const STATUS_END = 12;
 export const SWITCHING_PROTOCOLS = 101;
 const NO_CONTENT = 204;
 const NOT_MODIFIED = 304;
+const UPGRADE_REQUIRED = 426;
 const ENCODING_FIELD = /\r\ntransfer-encoding:/i;
+const UPGRADE_REFUSAL = /\r\nunderpass-error: upgrade_expected\r\n/i;
+const UPGRADE_FIELDS = "Connection: upgrade\r\nUpgrade: websocket\r\n";
 const LENGTH_FIELD = /\r\ncontent-length:[\t ]*(\d+)/i;
 
 export interface ResponseHead {
@@ -67,13 +70,33 @@ export class ResponseReader {
       if (status >= 200 || status === SWITCHING_PROTOCOLS) {
         this.#body = createBodyReader(findResponseLength(status, text, this.#isHeadRequest));
         this.#body.read(all.subarray(end));
-        return { bytes: all, head: { status, text, end } };
+        const head = { status, text, end };
+        return status === UPGRADE_REQUIRED && UPGRADE_REFUSAL.test(text)
+          ? addUpgradeFields(all, head)
+          : { bytes: all, head };
       }
       start = end;
     }
     this.#start = undefined;
     return { bytes: all };
   }
+}
+
+/** A 426 must have the field `Upgrade` (RFC 9110 §15.5.22), which workerd drops. */
+function addUpgradeFields(bytes: Buffer, { status, text, end }: ResponseHead): ResponsePart {
+  const emptyLine = end - 2;
+  return {
+    bytes: Buffer.concat([
+      bytes.subarray(0, emptyLine),
+      Buffer.from(UPGRADE_FIELDS),
+      bytes.subarray(emptyLine),
+    ]),
+    head: {
+      status,
+      text: `${text.slice(0, -2)}${UPGRADE_FIELDS}\r\n`,
+      end: end + UPGRADE_FIELDS.length,
+    },
+  };
 }
 
 /** @param head the text of a response from its start. */

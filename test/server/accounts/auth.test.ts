@@ -209,8 +209,10 @@ describe("a code", () => {
         body: { error: "invalid_code", message: expect.stringContaining("Request a new one") },
       });
     }
-    const malformed = await api.anonymous.post("/auth/verify-email-otp", { email, code: 123_456 });
-    expect(malformed).toMatchObject({ status: 400, body: { error: "invalid_code" } });
+    for (const malformed of [{ email, code: 123_456 }, {}, null, []]) {
+      const reply = await api.anonymous.post("/auth/verify-email-otp", malformed);
+      expect(reply).toMatchObject({ status: 400, body: { error: "invalid_code" } });
+    }
   });
 
   test("is void after five wrong guesses, also concurrent ones", async () => {

@@ -306,6 +306,7 @@ test("a request without an upgrade is refused, and before that one without a tok
   expect([unknown.status, unknown.body]).toMatchObject([401, { error: "unauthorized" }]);
   const reply = await owner.get("/agent/connect?port=1");
   expect([reply.status, reply.body]).toMatchObject([426, { error: "upgrade_expected" }]);
+  expect(reply.headers.get("upgrade")).toBe("websocket");
 });
 
 test("deleting a tunnel disconnects its agent", async () => {

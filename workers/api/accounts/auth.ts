@@ -128,8 +128,8 @@ auth.openapi(
         );
     }
   },
-  // Every mistake in the address or the code has the same error code.
-  createFieldHook({ email: "invalid_code", code: "invalid_code" }),
+  // Every mistake in the body has the same error code.
+  createFieldHook({ "": "invalid_code", email: "invalid_code", code: "invalid_code" }),
 );
 
 auth.openapi(

@@ -23,6 +23,8 @@ test.each([
   ["without a Host", "GET / HTTP/1.1\r\n\r\n", 400],
   ["with another encoding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501],
   ["for another server", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", 405],
+  ["with a method that workerd does not know", "LINK / HTTP/1.1\r\nHost: a\r\n\r\n", 405],
+  ["with a method in lower case", "get / HTTP/1.1\r\nHost: a\r\n\r\n", 405],
   ["with a head that does not end", `GET / HTTP/1.1\r\nX: ${"a".repeat(HEAD_MAX_BYTES)}`, 431],
   ["with too many header fields", `GET / HTTP/1.1\r\nHost: a\r\n${"X:\r\n".repeat(256)}\r\n`, 431],
 ])("after a request %s, the connection ends", async (_, text, status) => {
