@@ -1,5 +1,6 @@
 /** A backup of a server in use, and of a stopped one: what a server that is restored from it has. */
 import type { ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -116,6 +117,20 @@ test("an interrupted backup leaves no file, and says so", async () => {
   expect(await interrupted).toMatchObject({
     code: 1,
     stderr: "backup: interrupted by SIGTERM; nothing was left behind\n",
+  });
+  expect(await readdir(other)).toEqual([]);
+});
+
+test("an interrupted restore leaves nothing, although its PostgreSQL still writes", async () => {
+  const other = join(directory, "interrupted-restore");
+  let child: ChildProcess | undefined;
+  const interrupted = runRestore(file(), other, { onStart: (started) => (child = started) });
+  const postmaster = join(other, "restore.partial/postgres/postmaster.pid");
+  await vi.waitUntil(() => existsSync(postmaster), WAIT_OPTIONS);
+  child!.kill("SIGTERM");
+  expect(await interrupted).toMatchObject({
+    code: 1,
+    stderr: "restore: interrupted by SIGTERM; nothing was left behind\n",
   });
   expect(await readdir(other)).toEqual([]);
 });
