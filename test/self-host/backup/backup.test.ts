@@ -242,5 +242,7 @@ describe("while the server is stopped", () => {
     if (/unshare:|mount:|ENOENT/.test(stderr)) skip("only root can mount a small disk");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(/^backup: .*(?:no space left|disk is full|disk I\/O error).*/i);
+    // Names the disk that is full, which is not that of the objects.
+    expect(stderr).toContain(disk);
   });
 });
