@@ -17,5 +17,5 @@ export function describeUnreadableMessage(server: URL): string {
 
 /** For an answer of the API that a server of another version, older or newer, has sent. */
 export function describeUnreadableAnswer(server: URL): string {
-  return `the server has another version, whose answer this agent can't read; install the server's own agent: ${formatUpdateCommand(server.origin)}`;
+  return `the server has another version, whose answer this agent can't read; upgrade the older of the two, or install the server's own agent: ${formatUpdateCommand(server.origin)}`;
 }

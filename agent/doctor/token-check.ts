@@ -47,7 +47,7 @@ export async function checkToken(
     return problem(
       tried,
       "the server has another version, whose answer this agent can't read",
-      `Install the server's own agent: ${formatUpdateCommand(server.origin)}`,
+      `Upgrade the older of the two, or install the server's own agent: ${formatUpdateCommand(server.origin)}`,
     );
   }
   if (status !== 200 || !parsed.success) {

@@ -83,7 +83,9 @@ test("a server of another version, whose description of the token can't be read,
   expect(await checkToken(withToken, createFetch(undefined), signal)).toMatchObject({
     status: "problem",
     result: "the server has another version, whose answer this agent can't read",
-    advice: expect.stringMatching(/^Install the server's own agent: npm install /) as unknown,
+    advice: expect.stringMatching(
+      /^Upgrade the older of the two, or install the server's own agent: npm install /,
+    ) as unknown,
   });
 });
 
