@@ -1,11 +1,12 @@
 /** Calls of the service's API, with this agent's capability token or another credential. */
 import type { Dispatcher } from "undici";
 import { z, type ZodType } from "zod";
-import { formatRetryMessage } from "../protocol/errors.ts";
+import { formatRetryMessage, REQUEST_ID_HEADER } from "../protocol/errors.ts";
 import { describeOtherAnswer, explainError } from "./error-message.ts";
 import { createDispatcher } from "./outgoing/dispatcher.ts";
 import type { ServerAccess, ServerEndpoint } from "./server-access.ts";
 import { RejectionError } from "./rejection-error.ts";
+import { describeUnreadableAnswer } from "./update-advice.ts";
 
 /** The API did not answer, which has a `cause`, or asked to try again later. */
 export class RetryableError extends Error {
@@ -69,11 +70,12 @@ export class ServiceApi {
       throw new RejectionError(reason, explanation, { renewal: this.#renewal });
     }
     const parsed = schema.safeParse(response.body);
-    if (!parsed.success)
-      throw new RetryableError(
-        `${this.#server.origin} is not an Underpass server; check the address`,
-      );
-    return parsed.data;
+    if (parsed.success) return parsed.data;
+    if (response.isOfApi)
+      throw new RejectionError("unsupported_version", describeUnreadableAnswer(this.#server));
+    throw new RetryableError(
+      `${this.#server.origin} is not an Underpass server; check the address`,
+    );
   }
 
   async #request(method: Dispatcher.HttpMethod, path: string, body: unknown, signal: AbortSignal) {
@@ -92,7 +94,8 @@ export class ServiceApi {
         signal,
       });
       const responseBody: unknown = await response.body.json().catch(ignoreSyntaxError);
-      return { status: response.statusCode, body: responseBody };
+      const isOfApi = responseBody !== undefined && REQUEST_ID_HEADER in response.headers;
+      return { status: response.statusCode, body: responseBody, isOfApi };
     } catch (error) {
       throw new RetryableError(explainError(error), { cause: error });
     }

@@ -1,14 +1,16 @@
 /** Opens the data directory, secrets and database of a self-hosted server, for `npm start` and `npm run dev`. */
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type DataDir, openDataDir } from "./data-dir.ts";
 import { type Gateway, startGateway } from "./gateway/gateway.ts";
 import { assertSameKeys, createSetupCode, type SetupCode } from "./postgres/database-setup.ts";
+import { StartError } from "./errors.ts";
 import type { Log } from "./log.ts";
-import { removeUnusedObjects } from "./object-files.ts";
+import { hasObjects, removeUnusedObjects } from "./object-files.ts";
 import type { SupervisedProcess } from "./processes/child.ts";
 import { connectDatabase, migrate } from "./postgres/migrate.ts";
 import { startPostgres } from "./postgres/postgres.ts";
-import { computeFingerprints, loadSecrets, type Secrets } from "./secrets.ts";
+import { computeFingerprints, loadSecrets, recordUsedKeys, type Secrets } from "./secrets.ts";
 import type { ServerSettings } from "./settings.ts";
 
 export interface BackendServices {
@@ -37,6 +39,7 @@ export async function startBackendServices(
 ): Promise<BackendServices> {
   const dataDir = await openDataDir(settings.dataDir);
   cleanup.defer(() => dataDir.release());
+  if (settings.databaseUrl === undefined) await assertNoLostDatabase(dataDir);
   const secrets = await loadSecrets(dataDir.path, settings.secrets);
 
   let databaseUrl = settings.databaseUrl;
@@ -48,6 +51,7 @@ export async function startBackendServices(
     postgres = embedded.child;
   }
   const setup = await prepareDatabase(databaseUrl, secrets, log);
+  await recordUsedKeys(dataDir.path, secrets);
   // Only now is it sure that these keys and this version are the right ones for the data.
   const removed = await removeUnusedObjects(dataDir.objectsDir);
   if (removed > 0) log.info(`objects: ${removed} unused files removed`);
@@ -65,6 +69,15 @@ export async function startBackendServices(
 }
 
 const GATEWAY_SOCKET = "gateway.sock";
+
+/** @throws StartError instead of creating a database without the accounts and tokens of the users that the directory had. */
+async function assertNoLostDatabase({ path, objectsDir }: DataDir): Promise<void> {
+  const hasDatabase = await stat(join(path, "postgres")).catch(() => undefined);
+  if (hasDatabase || !(await hasObjects(objectsDir))) return;
+  throw new StartError(
+    `DATA_DIR: ${path} has the live state of a server, but no database: set DATABASE_URL if that server did, or restore a backup into an empty directory`,
+  );
+}
 
 async function prepareDatabase(
   databaseUrl: string,

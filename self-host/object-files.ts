@@ -31,6 +31,14 @@ export async function removeUnusedObjects(objectsDir: string): Promise<number> {
   return removed;
 }
 
+/** Whether a server has stored live state. */
+export async function hasObjects(objectsDir: string): Promise<boolean> {
+  for (const name of await readdir(objectsDir)) {
+    if ((await listObjectFiles(join(objectsDir, name))).length > 0) return true;
+  }
+  return false;
+}
+
 async function listObjectFiles(directory: string): Promise<string[]> {
   const names = await readdir(directory).catch(() => []);
   return names.filter((name) => OBJECT_FILE.test(name)).map((name) => join(directory, name));

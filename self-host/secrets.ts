@@ -24,6 +24,8 @@ const SecretsFile = z.object({
   gateway: z.string(),
   /** Password of the embedded PostgreSQL. */
   postgres: z.string(),
+  /** Where `rotate` has added a key with which no server has started yet. */
+  unused: z.array(z.enum(SECRET_NAMES)).optional(),
 });
 
 type SecretsFile = z.output<typeof SecretsFile>;
@@ -67,6 +69,16 @@ export async function loadSecrets(
     parsePrivateKeys(name, secrets[name]);
   }
   return secrets;
+}
+
+/** Called when the database has accepted these keys: from then on it needs the new ones. */
+export async function recordUsedKeys(dataDir: string, used: Secrets): Promise<void> {
+  const path = getSecretsPath(dataDir);
+  const stored = await readSecretsFile(path);
+  if (!stored?.unused) return;
+  // A key may have been added in the meantime.
+  const unused = stored.unused.filter((name) => stored[name] !== used[name]);
+  await writeSecretsFile(path, { ...stored, unused: unused.length > 0 ? unused : undefined });
 }
 
 /** @returns undefined when no server has used this directory. @throws StartError when the file can't be used. */
@@ -206,10 +218,21 @@ async function changeStoredKeys(name: SecretName, change: Change): Promise<numbe
       `${path} has no ${name}: start the server once with this DATA_DIR, which creates it`,
     );
   }
+  const unused = new Set(stored.unused);
+  if (change === "retire" && unused.has(name)) {
+    throw new StartError(
+      `${name}: no server has started with the new key, so only the earlier one can read the data: restart the server first`,
+    );
+  }
   const keys = splitKeys(name, value);
   const older = isSingle(name) ? [] : keys;
   const next = change === "rotate" ? [await generateSecret(name), ...older] : keys.slice(0, 1);
-  await writeSecretsFile(path, { ...stored, [name]: joinKeys(name, next) });
+  if (next.length > 1) unused.add(name);
+  await writeSecretsFile(path, {
+    ...stored,
+    [name]: joinKeys(name, next),
+    unused: unused.size > 0 ? [...unused] : undefined,
+  });
   return next.length;
 }
 

@@ -8,6 +8,7 @@ import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Fetch } from "./http-check.ts";
 import type { Route } from "./route.ts";
 import { PROGRAM } from "../program.ts";
+import { formatUpdateCommand } from "../update-advice.ts";
 
 /** Without the plan, and perhaps without the relays, which servers up to 0.3 do not send. */
 const DescribedToken = PresentedToken.extend({
@@ -42,6 +43,13 @@ export async function checkToken(
     return problem(tried, `the server does not accept the token: ${getMessage(body)}`, renewal);
   }
   const parsed = DescribedToken.safeParse(body);
+  if (status === 200 && !parsed.success && body !== undefined) {
+    return problem(
+      tried,
+      "the server has another version, whose answer this agent can't read",
+      `Upgrade the older of the two, or install the server's own agent: ${formatUpdateCommand(server.origin)}`,
+    );
+  }
   if (status !== 200 || !parsed.success) {
     return problem(
       tried,

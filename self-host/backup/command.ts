@@ -1,5 +1,5 @@
 /** The common parts of the commands `backup` and `restore`: their options, their output, and how they end. */
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { StartError } from "../errors.ts";
@@ -40,7 +40,10 @@ export const stderrLog: Log = createLog(process.stderr);
 export async function runCommand(name: string, run: () => Promise<void>): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.once(signal, () => {
-      process.stderr.write(`${name}: interrupted by ${signal}; nothing was left behind\n`);
+      // After the removals, which were registered earlier.
+      process.once("exit", () => {
+        process.stderr.write(`${name}: interrupted by ${signal}; ${describeRest()}\n`);
+      });
       process.exit(EXIT_FAILED);
     });
   }
@@ -58,17 +61,27 @@ function describeFailure(error: unknown): string {
   const message = getErrorMessage(error);
   const code = getErrorCode(error);
   if (code === "ENOSPC" || code === "EDQUOT") {
-    return `${message}: free some space, or use another disk; nothing was left behind`;
+    return `${message}: free some space, or use another disk; ${describeRest()}`;
   }
   if (code === "EACCES" || code === "EPERM") {
     return `${message}: run the command as the user who owns the files`;
   }
-  return `${message}; nothing was left behind, so run the command again`;
+  return `${message}; ${describeRest()}, so run the command again`;
+}
+
+const REMOVAL_MAX_MS = 10_000;
+const REMOVAL_RETRY_MS = 50;
+/** Directories that could not be removed. */
+const leftBehind = new Set<string>();
+
+function describeRest(): string {
+  if (leftBehind.size === 0) return "nothing was left behind";
+  return `remove ${[...leftBehind].join(" and ")}, which was left behind`;
 }
 
 /** Removes a directory when the process ends, even after a signal; disposing of the result removes it at once. */
 export function removeAtExit(path: string): Disposable {
-  const remove = () => rmSync(path, { recursive: true, force: true });
+  const remove = () => removeDirectory(path);
   process.once("exit", remove);
   return {
     [Symbol.dispose]() {
@@ -76,6 +89,18 @@ export function removeAtExit(path: string): Disposable {
       remove();
     },
   };
+}
+
+/** After a signal, PostgreSQL is still stopping, and writes into its directory. */
+function removeDirectory(path: string): void {
+  const deadline = performance.now() + REMOVAL_MAX_MS;
+  for (;;) {
+    // Does not throw when a file that was just created keeps the directory from being removed.
+    rmSync(path, { recursive: true, force: true });
+    if (!existsSync(path)) return;
+    if (performance.now() > deadline) return void leftBehind.add(path);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REMOVAL_RETRY_MS);
+  }
 }
 
 /** `1.5 MiB` */

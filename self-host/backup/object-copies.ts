@@ -91,7 +91,7 @@ async function copyDatabase(from: string, to: string): Promise<void> {
     using source = new DatabaseSync(from, { readOnly: true, timeout: BUSY_MAX_MS });
     await backup(source, to, { rate: ALL_PAGES });
   } catch (error) {
-    throw new StartError(`${from} can't be copied: ${getErrorMessage(error)}`);
+    throw new StartError(`${from} can't be copied to ${dirname(to)}: ${getErrorMessage(error)}`);
   }
 }
 

@@ -59,7 +59,7 @@ export async function migrate(client: pg.Client, untilMs = Infinity): Promise<nu
     const newest = Math.max(0, ...migrations.map(({ folderMillis }) => folderMillis));
     if (last > newest) {
       throw new StartError(
-        "DATABASE_URL: the database has the schema of a newer version of Underpass: install that version",
+        "the database has the schema of a newer version of Underpass: install that version, or restore a backup of this one into an empty directory",
       );
     }
     const pending = migrations.filter(

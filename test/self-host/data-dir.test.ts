@@ -13,6 +13,7 @@ import { startPostgres } from "../../self-host/postgres/postgres.ts";
 import { getCommandLine } from "../../self-host/processes/processes.ts";
 import { readStoredSecrets } from "../../self-host/secrets.ts";
 import { createPreparedDir, createTemporaryDir } from "../harness/directories.ts";
+import { startExpectingFailure } from "../harness/server/server.ts";
 
 const STARTS = 6;
 const ROUNDS = 3;
@@ -55,6 +56,18 @@ async function startIdleProcess(...args: string[]): Promise<ChildProcess> {
   await once(child.stdout, "data");
   return child;
 }
+
+test("live state without its database prevents a start, which would create an empty one", async () => {
+  const tunnels = join(dir, "objects/underpass-Tunnel");
+  await mkdir(tunnels, { recursive: true });
+  await writeFile(join(tunnels, `${"0f".repeat(32)}.sqlite`), "");
+  const { code, stderr } = await startExpectingFailure({ DATA_DIR: dir });
+  expect(code).toBe(1);
+  expect(stderr).toBe(
+    `underpass: DATA_DIR: ${dir} has the live state of a server, but no database: set DATABASE_URL if that server did, or restore a backup into an empty directory\n`,
+  );
+  expect((await readdir(dir)).sort()).toEqual(["objects", "run"]);
+});
 
 /** Process ids are given out again, soon in a container, and to another server with the same command line. */
 test("the record of a server that was killed does not stand for another process with its id", async () => {

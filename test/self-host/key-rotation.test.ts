@@ -128,15 +128,25 @@ describe("after a rotation of all keys", () => {
   let dataDir: string;
   let before: FirstKeysData;
   let api: TestApi;
+  let removalBeforeStart: unknown;
   beforeAll(async () => {
     dataDir = await createPreparedDir();
     before = await useFirstKeys(dataDir);
     await changeKeys(dataDir, "rotate");
+    removalBeforeStart = await changeKeys(dataDir, "retire").catch((error: unknown) => error);
     api = await startApi({ dataDir, env: before.env });
   });
   afterAll(async () => {
     await api.stop();
     await rm(dataDir, { recursive: true });
+  });
+
+  test("the earlier keys can't be removed before a start with the new ones", () => {
+    expect(removalBeforeStart).toMatchObject({
+      stderr: expect.stringMatching(
+        /^ENCRYPTION_KEY: no server has started with the new key, .*: restart the server first\n/,
+      ) as unknown,
+    });
   });
 
   test("sessions continue, with access tokens of both keys", async () => {

@@ -74,7 +74,7 @@ export class CounterStore {
       spending: new Map(spending),
       sequence: (sequence ?? 0) + 1,
       // The alarm that an earlier version has set is for a report.
-      reportAtMs: sequence === undefined ? null : 0,
+      reportAtMs: sequence === undefined ? null : Date.now(),
     };
   }
 }

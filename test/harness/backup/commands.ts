@@ -31,8 +31,12 @@ export function runBackup(
   return run("backup", ["--to", to], { ...options, env: { ...options.env, DATA_DIR: dataDir } });
 }
 
-export function runRestore(from: string, dataDir: string): Promise<CommandResult> {
-  return run("restore", ["--from", from, "--data-dir", dataDir], {});
+export function runRestore(
+  from: string,
+  dataDir: string,
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  return run("restore", ["--from", from, "--data-dir", dataDir], options);
 }
 
 const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {

@@ -1,5 +1,6 @@
 /** A backup of a server in use, and of a stopped one: what a server that is restored from it has. */
 import type { ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -120,6 +121,20 @@ test("an interrupted backup leaves no file, and says so", async () => {
   expect(await readdir(other)).toEqual([]);
 });
 
+test("an interrupted restore leaves nothing, although its PostgreSQL still writes", async () => {
+  const other = join(directory, "interrupted-restore");
+  let child: ChildProcess | undefined;
+  const interrupted = runRestore(file(), other, { onStart: (started) => (child = started) });
+  const postmaster = join(other, "restore.partial/postgres/postmaster.pid");
+  await vi.waitUntil(() => existsSync(postmaster), WAIT_OPTIONS);
+  child!.kill("SIGTERM");
+  expect(await interrupted).toMatchObject({
+    code: 1,
+    stderr: "restore: interrupted by SIGTERM; nothing was left behind\n",
+  });
+  expect(await readdir(other)).toEqual([]);
+});
+
 /** A transaction that a backup has to wait for. */
 async function connectExclusively(databaseUrl: string) {
   const client = await connectDatabase(databaseUrl);
@@ -227,5 +242,7 @@ describe("while the server is stopped", () => {
     if (/unshare:|mount:|ENOENT/.test(stderr)) skip("only root can mount a small disk");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(/^backup: .*(?:no space left|disk is full|disk I\/O error).*/i);
+    // Names the disk that is full, which is not that of the objects.
+    expect(stderr).toContain(disk);
   });
 });

@@ -11,6 +11,7 @@ import { checkDns, type AddressLookup } from "../../../agent/doctor/dns-check.ts
 import { checkHttp, checkVersion, createFetch } from "../../../agent/doctor/http-check.ts";
 import { checkNode, checkOpenFiles } from "../../../agent/doctor/machine-checks.ts";
 import { checkRelays } from "../../../agent/doctor/relay-check.ts";
+import { checkToken } from "../../../agent/doctor/token-check.ts";
 import { checkWebSocket } from "../../../agent/doctor/websocket-check.ts";
 import { RELAY_SUBPROTOCOL } from "../../../protocol/relay/datagrams.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
@@ -74,6 +75,19 @@ test.each([403, 404])(
     }
   },
 );
+
+test("a server of another version, whose description of the token can't be read, is not asked again", async () => {
+  await using server = await startHttpServer((_, response) => response.end('{"name":"laptop"}'));
+  const withToken = { ...route, server: new URL(server.origin), token: Buffer.from("token") };
+  const { signal } = new AbortController();
+  expect(await checkToken(withToken, createFetch(undefined), signal)).toMatchObject({
+    status: "problem",
+    result: "the server has another version, whose answer this agent can't read",
+    advice: expect.stringMatching(
+      /^Upgrade the older of the two, or install the server's own agent: npm install /,
+    ) as unknown,
+  });
+});
 
 test("a relay that answers is fine, and one that does not is named", async () => {
   const stopped = await startHttpServer((_, response) => response.end());

@@ -96,6 +96,29 @@ test.each([
   },
 );
 
+test("a server of another version, whose answer lacks what this agent needs, and another server with such an answer", async () => {
+  const call = async (headers: Record<string, string>) => {
+    const port = await listen(
+      createHttpServer((_, response) => response.writeHead(200, headers).end('[{"id":"a"}]')),
+    );
+    const server = new URL(`http://127.0.0.1:${port}`);
+    const api = new ServiceApi({ server, authorities: undefined }, "token");
+    const { signal } = new AbortController();
+    const rows = z.array(z.object({ id: z.string(), addedLater: z.number() }));
+    return api.call(rows, "GET", "/tunnels", { signal }).catch((error: unknown) => error);
+  };
+  expect(await call({ "underpass-request-id": "1" })).toMatchObject({
+    reason: "unsupported_version",
+    message: expect.stringMatching(
+      /^the server has another version.*npm install --global http:\S+\/underpass\.tgz$/,
+    ) as unknown,
+  });
+  expect(await call({})).toMatchObject({
+    name: "RetryableError",
+    message: expect.stringContaining("is not an Underpass server") as unknown,
+  });
+});
+
 test("a file that does not exist, and a directory", async () => {
   const getReadError = (path: string) =>
     readFile(path).catch((error: unknown) => explainError(error));

@@ -298,6 +298,19 @@ describe("a tunnel's counters", () => {
     expect(earlierKeys).toEqual([]);
   });
 
+  test("that an earlier version has stored are reported with the next visit, also without an agent", async () => {
+    const tunnel = new LiveTunnel();
+    await runInDurableObject(tunnel.stub, (_, { storage: { kv } }) => {
+      kv.put("tunnel-id", tunnel.id);
+      kv.put("usage", { bytesIn: 10, bytesOut: 20, requests: 3 });
+      kv.put("report-sequence", 7);
+    });
+    await tunnel.sleep();
+    expect((await tunnel.visit("/")).status).toBe(502);
+    expect(await runDurableObjectAlarm(tunnel.stub)).toBe(true);
+    expect(findReports(tunnel)).toMatchObject([{ requests: 4, bytesIn: 10, bytesOut: 20 }]);
+  });
+
   test("are reported once, however often a report is requested", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
