@@ -8,10 +8,34 @@ import type { Project } from "../../../protocol/schemas/organizations/projects.t
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { createReceiver } from "../fakes/vendor.ts";
 import { mintToken, newEmail, waitUntil, type Person, type TestApi } from "./api.ts";
-import { createNetwork, enroll } from "./private-networks.ts";
+import { createNetwork, enroll, newKey } from "./private-networks.ts";
 import { formatRoute, type Route } from "./routes.ts";
 
 export const newDomain = () => `${crypto.randomUUID()}.example`;
+
+/** Valid bodies for the routes that validate the body before they look up the resource in the path. */
+export const BODIES: Record<string, unknown> = {
+  "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
+  "PUT /tunnels/{id}/edge-auth": { allowed_domains: [], allowed_emails: [] },
+  "PUT /tunnels/{id}/inspector": {},
+  "PUT /tunnels/{id}/ip-allowlist": { cidrs: ["192.0.2.0/24"] },
+  "PUT /tunnels/{id}/policy": { actions: [] },
+  "PUT /tunnels/{id}/shards": { shards: 1 },
+  "POST /tunnels/{id}/policy/dry-run": { actions: [] },
+  "POST /tunnels/{id}/visitor-tokens": { subject: "taken" },
+  "PUT /domains/{id}/bind": { tunnel_id: crypto.randomUUID() },
+  "PUT /tokens/{nonce}/budget": { monthlyBudgetUsdCents: 0 },
+  "POST /webhook-receivers/{id}/rotate": { secret: "taken", overlapHours: 0 },
+  "POST /webhook-receivers/{id}/ack": { cursor: "1" },
+  "PATCH /projects/{slug}": { name: "Taken" },
+  "PUT /private-networks/{id}/server": { server_public_key: newKey(), server_listen_port: 1 },
+  "POST /private-networks/{id}/devices": { name: "taken", public_key: newKey() },
+  "POST /projects/{slug}/tokens": { name: "taken" },
+  "PATCH /orgs/{id}": { name: "Taken" },
+  "PATCH /orgs/{id}/members/{user_id}": { role: "viewer" },
+  "POST /orgs/{id}/invitations": { email: "taken@example.com", role: "viewer" },
+  "PUT /orgs/{id}/budget": { monthlyBudgetUsdCents: 0 },
+};
 
 /** @returns for a route: the parameters of its path that name the resources. */
 export type ResourceFinder = (route: Route) => Record<string, string>;
@@ -32,7 +56,10 @@ export async function createResources(api: TestApi, of: Person): Promise<Resourc
     const { body } = await of.get<Connection[]>("/connections");
     return body.length > 0 && body;
   });
-  const { body: project } = await of.post<Project>("/projects", { slug: "shop", name: "Shop" });
+  const { body: project } = await of.post<Project>("/projects", {
+    slug: `shop-${crypto.randomUUID().slice(0, 8)}`,
+    name: "Shop",
+  });
   const { body: list } = await of.get<{ sessions: { id: string }[] }>("/auth/sessions");
   const { body: invitation } = await of.post<Invitation>(`/orgs/${of.orgId}/invitations`, {
     email: newEmail(),

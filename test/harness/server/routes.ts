@@ -79,3 +79,20 @@ export async function requestStatus(
       : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   return (await by.send(route.method, buildPath(route, values), init)).status;
 }
+
+export function hasParameter({ path }: Route): boolean {
+  return path.includes("{");
+}
+
+/** Runs the check for several routes at the same time. */
+export async function forEachRoute(
+  of: Route[],
+  check: (route: Route) => Promise<void>,
+): Promise<void> {
+  const CONCURRENT_ROUTES = 10;
+  const left = of.values();
+  const takeNext = async () => {
+    for (const route of left) await check(route);
+  };
+  await Promise.all(Array.from({ length: CONCURRENT_ROUTES }, takeNext));
+}

@@ -1,7 +1,9 @@
 /** Subscriptions with a fake payment provider: its portal and its events. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { PortalSession, SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
-import { waitUntil, type TestApi } from "../../harness/server/api.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { createReceiver } from "../../harness/fakes/vendor.ts";
+import { waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 import { startBillingServer, type BillingServer } from "../../harness/server/billing-server.ts";
 import {
   buildDelivery,
@@ -189,10 +191,34 @@ describe("an event", () => {
   });
 });
 
+/** Another organization with what a lower plan would change or report. */
+async function createBystander(): Promise<Person> {
+  const customer = await billing.newCustomer();
+  await billing.buy(customer);
+  const { owner } = customer;
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  const password = { username: "eve", password: "open sesame" };
+  expect((await owner.put(`/tunnels/${tunnel.id}/auth`, password)).status).toBe(200);
+  await createReceiver(owner);
+  return owner;
+}
+
+const readBystander = ({ orgId }: Person) =>
+  api.sql(
+    `select organizations.plan, tunnels.expires_at, tunnels.is_beyond_plan, tunnels.settings_version,
+       webhook_receivers.version
+     from organizations join tunnels on tunnels.org_id = organizations.id
+       join webhook_receivers on webhook_receivers.org_id = organizations.id
+     where organizations.id = $1`,
+    [orgId],
+  );
+
 describe("a subscription that is", () => {
   test("overdue retains its plan for seven days, shows this, and loses it without a payment", async () => {
     const customer = await billing.newCustomer();
     const state = await billing.buy(customer);
+    const bystander = await createBystander();
+    const untouched = await readBystander(bystander);
     await billing.sendState({ ...state, status: "past_due" }, 0);
     const { plan, graceEndsAt } = await billing.getBilling(customer);
     expect([plan, graceEndsAt]).toEqual(["pro", new Date((NOW + 7 * 86_400) * 1000).toISOString()]);
@@ -220,6 +246,7 @@ describe("a subscription that is", () => {
         mail.includes("plan is now free"),
       ),
     );
+    expect(await readBystander(bystander)).toEqual(untouched);
 
     await billing.sendState({ ...state, status: "active" }, 60);
     expect(await billing.getBilling(customer)).toMatchObject({ plan: "pro", graceEndsAt: null });

@@ -131,6 +131,24 @@ test("a member who becomes a viewer retains no token that was minted at the same
   }
 });
 
+test("a role in another organization gives no rights to a change that was begun before the removal from this one", async () => {
+  const [owner, other] = [await api.owner(), await api.owner()];
+  const member = await api.colleague(owner, "member");
+  await api.sql("insert into memberships (user_id, org_id, role) values ($1, $2, 'member')", [
+    member.userId,
+    other.orgId,
+  ]);
+  await api.sql("begin");
+  await api.sql("delete from memberships where user_id = $1 and org_id = $2", [
+    member.userId,
+    owner.orgId,
+  ]);
+  const minted = member.post("/tokens", { name: "late" });
+  await waitForBlockedStatement(api);
+  await api.sql("commit");
+  expect((await minted).status).toBe(403);
+});
+
 test("deleting the only organization while its owner switches, renews and signs in fails no request", async () => {
   for (let round = 0; round < 5; round++) {
     const person = await api.owner();

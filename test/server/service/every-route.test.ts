@@ -1,27 +1,11 @@
 /** Rules that every route follows. The routes are those of the OpenAPI document, so that no new one is forgotten. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
-import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
-import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
-import type {
-  Invitation,
-  Member,
-  Organization,
-} from "../../../protocol/schemas/organizations/organizations.ts";
-import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
-import type { Receiver } from "../../../protocol/schemas/webhooks.ts";
-import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
-import type { Token } from "../../../protocol/schemas/tokens.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import {
-  createCaller,
-  mintToken,
-  startApi,
-  type Person,
-  type TestApi,
-} from "../../harness/server/api.ts";
+import { createCaller, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import {
   buildPath,
+  forEachRoute,
+  hasParameter,
   isGuarded,
   formatRoute,
   readRoutes,
@@ -29,8 +13,7 @@ import {
   type Route,
 } from "../../harness/server/routes.ts";
 import { createNetwork, newKey } from "../../harness/server/private-networks.ts";
-import { createResources, newDomain } from "../../harness/server/resources.ts";
-import { createReceiver } from "../../harness/fakes/vendor.ts";
+import { BODIES, createResources, newDomain } from "../../harness/server/resources.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -46,7 +29,6 @@ afterAll(() => api.stop());
 const guarded = () => routes.filter(isGuarded);
 const hasJsonBody = ({ requestBody }: Route) =>
   requestBody?.content["application/json"]?.schema !== undefined;
-const hasParameter = ({ path }: Route) => path.includes("{");
 
 test("the document contains the routes that these tests request", () => {
   expect(routes.map(formatRoute)).toEqual(
@@ -59,16 +41,6 @@ test("the document contains the routes that these tests request", () => {
   );
   expect(guarded().length).toBeGreaterThanOrEqual(26);
 });
-
-/** Runs the check for several routes at the same time. */
-async function forEachRoute(of: Route[], check: (route: Route) => Promise<void>): Promise<void> {
-  const CONCURRENT_ROUTES = 10;
-  const left = of.values();
-  const takeNext = async () => {
-    for (const route of left) await check(route);
-  };
-  await Promise.all(Array.from({ length: CONCURRENT_ROUTES }, takeNext));
-}
 
 /** Methods of which every path supports some. */
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -154,30 +126,6 @@ function ownOrganization({ path }: Route, { orgId }: Person): Record<string, str
   return path.startsWith("/orgs/") ? { "{id}": orgId } : {};
 }
 
-/** Valid bodies for the routes that validate the body before they look up the resource in the path. */
-const BODIES: Record<string, unknown> = {
-  "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
-  "PUT /tunnels/{id}/edge-auth": { allowed_domains: [], allowed_emails: [] },
-  "PUT /tunnels/{id}/inspector": {},
-  "PUT /tunnels/{id}/ip-allowlist": { cidrs: ["192.0.2.0/24"] },
-  "PUT /tunnels/{id}/policy": { actions: [] },
-  "PUT /tunnels/{id}/shards": { shards: 1 },
-  "POST /tunnels/{id}/policy/dry-run": { actions: [] },
-  "POST /tunnels/{id}/visitor-tokens": { subject: "taken" },
-  "PUT /domains/{id}/bind": { tunnel_id: crypto.randomUUID() },
-  "PUT /tokens/{nonce}/budget": { monthlyBudgetUsdCents: 0 },
-  "POST /webhook-receivers/{id}/rotate": { secret: "taken", overlapHours: 0 },
-  "POST /webhook-receivers/{id}/ack": { cursor: "1" },
-  "PATCH /projects/{slug}": { name: "Taken" },
-  "PUT /private-networks/{id}/server": { server_public_key: newKey(), server_listen_port: 1 },
-  "POST /private-networks/{id}/devices": { name: "taken", public_key: newKey() },
-  "POST /projects/{slug}/tokens": { name: "taken" },
-  "PATCH /orgs/{id}": { name: "Taken" },
-  "PATCH /orgs/{id}/members/{user_id}": { role: "viewer" },
-  "POST /orgs/{id}/invitations": { email: "taken@example.com", role: "viewer" },
-  "PUT /orgs/{id}/budget": { monthlyBudgetUsdCents: 0 },
-};
-
 test("an empty body is a missing one, which some routes accept", async () => {
   const person = await api.owner();
   const findResource = await createResources(api, person);
@@ -224,62 +172,6 @@ test("a path with an impossible id is answered like one with an unknown id", asy
       }
     }
   });
-});
-
-async function readResources(of: Person) {
-  return {
-    tunnels: (await of.get<Tunnel[]>("/tunnels")).body,
-    connections: (await of.get<Connection[]>("/connections")).body,
-    domains: (await of.get<CustomDomain[]>("/domains")).body,
-    subdomains: (await of.get<ReservedSubdomain[]>("/reserved-subdomains")).body,
-    receivers: (await of.get<Receiver[]>("/webhook-receivers")).body,
-    networks: (await of.get<PrivateNetwork[]>("/private-networks")).body,
-    tokens: (await of.get<Token[]>("/tokens")).body,
-    projects: (await of.get<Project[]>("/projects")).body,
-    organization: (await of.get<Organization>(`/orgs/${of.orgId}`)).body,
-    members: (await of.get<Member[]>(`/orgs/${of.orgId}/members`)).body,
-    invitations: (await of.get<Invitation[]>(`/orgs/${of.orgId}/invitations`)).body,
-  };
-}
-
-test("a resource of another organization or account answers 404 and does not change", async () => {
-  const [victim, otherOwner] = [await api.owner(), await api.owner()];
-  const findResource = await createResources(api, victim);
-  const before = await readResources(victim);
-  await forEachRoute(guarded().filter(hasParameter), async (route) => {
-    const body = BODIES[formatRoute(route)];
-    const status = await requestStatus(route, otherOwner, findResource(route), body);
-    expect([formatRoute(route), status]).toEqual([formatRoute(route), 404]);
-  });
-  expect(await readResources(victim)).toEqual(before);
-});
-
-test("lists contain nothing of another organization, from any cursor on", async () => {
-  const [victim, otherOwner] = [await api.owner(), await api.owner()];
-  const { body: tunnel } = await victim.post<Tunnel>("/tunnels", { localPort: 1 });
-  const { id: tokenId } = await mintToken(victim);
-  const { body: domain } = await victim.post<CustomDomain>("/domains", { domain: newDomain() });
-  const { body: project } = await victim.post<Project>("/projects", { slug: "shop", name: "Shop" });
-  const { id: receiverId } = await createReceiver(victim);
-  const { id: networkId } = await createNetwork(victim);
-  for (const [path, after] of [
-    ["/tunnels", tunnel.id],
-    ["/tokens", tokenId],
-    ["/projects", project.id],
-    ["/domains", domain.id],
-    ["/webhook-receivers", receiverId],
-    ["/private-networks", networkId],
-    ["/orgs", victim.orgId],
-  ]) {
-    const foreign = await otherOwner.get(`${path}?after=${after}`);
-    expect([path, foreign.status]).toEqual([path, 400]);
-    expect(foreign.body).toEqual(
-      (await otherOwner.get(`${path}?after=${crypto.randomUUID()}`)).body,
-    );
-  }
-  expect((await otherOwner.get<unknown[]>("/tunnels")).body).toEqual([]);
-  expect((await otherOwner.get<unknown[]>("/tokens")).body).toEqual([]);
-  expect((await otherOwner.get<unknown[]>("/orgs")).body).toHaveLength(1);
 });
 
 test("a page after a deleted row continues the list or is refused, and never ends it", async () => {

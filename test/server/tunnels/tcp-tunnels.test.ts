@@ -200,6 +200,9 @@ describe("an agent of a TCP tunnel", () => {
     const query = { subdomain: other, remote_port: second };
     const { reason } = await connect(restricted.wireBytes, query);
     expect(reason).toMatch(/ is taken \[port_taken\]$/);
+    const foreign = await mintToken(await api.owner());
+    const { reason: told } = await connect(foreign.wireBytes, query);
+    expect(told).toMatch(/ is taken \[port_taken\]$/);
     const outside = await connect(wireBytes, { subdomain: newName(), remote_port: 80 });
     expect(outside.code).toBe(CLOSE.invalid_request);
     expect(outside.reason).toMatch(OUTSIDE_RANGE);

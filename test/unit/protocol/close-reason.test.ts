@@ -34,3 +34,11 @@ test("a sentence that is too long is cut between characters, and its subcode is 
   expect(message.length).toBeGreaterThan(60);
   expect(patterns.startsWith(message)).toBe(true);
 });
+
+test.each([1, 60, 61, 100, 123, 200])(
+  "%i characters of several bytes fit into a Close",
+  (length) => {
+    const reason = formatCloseReason("forbidden", "ü".repeat(length));
+    expect(toUtf8(reason).byteLength).toBeLessThanOrEqual(CLOSE_REASON_MAX_BYTES);
+  },
+);

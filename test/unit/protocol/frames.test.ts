@@ -260,3 +260,14 @@ test("text that is not UTF-8 is rejected", () => {
   expect(decodeStrictText(new Uint8Array([0xc3, 0x28]))).toBeNull();
   expect(decodeStrictText(utf8("𝄞").subarray(0, 3))).toBeNull();
 });
+
+test("freeing the large buffers keeps the frames that are not taken yet", () => {
+  const writer = new FrameWriter();
+  writer.writeText(FRAME.data, 0, 1, "a".repeat(100_000));
+  const { length } = writer;
+  writer.freeLargeBuffers();
+  expect(read(writer.take().slice()).frames.map(({ payload }) => payload.byteLength)).toEqual([
+    100_000,
+  ]);
+  expect(length).toBe(100_000 + FRAME_HEADER_BYTES);
+});

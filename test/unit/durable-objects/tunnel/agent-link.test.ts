@@ -1,25 +1,34 @@
 /** The connection of one agent, as its tunnel's object writes to it. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { AgentLink } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
 import { BufferedBytes } from "../../../../durable-objects/tunnel/buffered-bytes.ts";
 import { Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
 import type { AgentAttachment } from "../../../../durable-objects/tunnel/socket-attachments.ts";
-import { HEARTBEAT_TIMEOUT_MS } from "../../../../protocol/limits.ts";
-import { FRAME, RESET } from "../../../../protocol/wire/frames.ts";
+import { STRAY_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/stray-frames.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEARTBEAT_TIMEOUT_MS,
+  STREAM_RESERVE_BYTES,
+  STREAM_WINDOW_BYTES,
+} from "../../../../protocol/limits.ts";
+import { FRAME, FrameWriter, RESET } from "../../../../protocol/wire/frames.ts";
 import { HOUR_MS } from "../../../../shared/time.ts";
 
 const LARGE_HEAD = "a".repeat(100_000);
 
 /**
  * @param receivedAtMs when its agent has last sent something.
+ * @param windowBytes that the agent offers for each stream and for all together.
  * @returns the link, and how much memory each message that it sent was a part of.
  */
-function createLink(receivedAtMs = 0) {
+function createLink(receivedAtMs = 0, windowBytes = 0) {
   const bufferSizes: number[] = [];
   const socket = {
     send: (message: Uint8Array) => void bufferSizes.push(message.buffer.byteLength),
   };
-  const link = new AgentLink(socket as unknown as WebSocket, {} as AgentAttachment, receivedAtMs, {
+  const hello = { streamWindow: windowBytes, connectionWindow: windowBytes };
+  const attachment = { hello } as AgentAttachment;
+  const link = new AgentLink(socket as unknown as WebSocket, attachment, receivedAtMs, {
     buffered: new BufferedBytes(),
     pace: { toAgent: new Pacer(0), toVisitors: new Pacer(0) },
   });
@@ -60,5 +69,44 @@ test.each([0, HOUR_MS])(
     expect(isSilent(nowMs)).toBe(false);
     expect(isSilent(nowMs + HEARTBEAT_TIMEOUT_MS)).toBe(false);
     expect(isSilent(nowMs + HEARTBEAT_TIMEOUT_MS + 1)).toBe(true);
+  },
+);
+
+test("an agent that offers larger windows than the service's own gets these", () => {
+  const { link } = createLink(0, 2 ** 31);
+  const [one, another] = [1, 2];
+  expect(link.windows.available(one)).toBe(STREAM_WINDOW_BYTES);
+  link.windows.recordSent(another, CONNECTION_WINDOW_BYTES + STREAM_RESERVE_BYTES);
+  expect(link.windows.available(one)).toBe(STREAM_RESERVE_BYTES);
+});
+
+const STRAY_FRAMES: [what: string, write: (writer: FrameWriter, id: number) => void][] = [
+  ["credits of nothing", (writer, id) => writer.writeCredit(id, 0)],
+  ["credits for what was not sent", (writer, id) => writer.writeCredit(id, 1)],
+  ["credits of unknown streams", (writer, id) => writer.writeCredit(id + 1, 1)],
+  ["empty parts of a body", (writer, id) => writer.writeText(FRAME.data, 0, id, "")],
+  ["parts of unknown bodies", (writer, id) => writer.writeText(FRAME.data, 0, id + 1, "a")],
+];
+
+test.each(STRAY_FRAMES)("%s are accepted up to a bound", (_, write) => {
+  vi.useFakeTimers();
+  const { link } = createLink();
+  const id = link.open(stream);
+  const receive = (frames: number) => {
+    const writer = new FrameWriter();
+    for (let n = 0; n < frames; n++) write(writer, id);
+    return link.receive(writer.take().slice().buffer);
+  };
+  expect(receive(STRAY_FRAMES_PER_SECOND_MAX)).toBe(true);
+  expect(receive(1)).toBe(false);
+  vi.useRealTimers();
+});
+
+test.each([FRAME.hello, FRAME.request, 0x7f as typeof FRAME.request])(
+  "a frame of type %i, which agents do not send, violates the protocol",
+  (type) => {
+    const writer = new FrameWriter();
+    writer.writeText(type, 0, 1, "{}");
+    expect(createLink().link.receive(writer.take().slice().buffer)).toBe(false);
   },
 );

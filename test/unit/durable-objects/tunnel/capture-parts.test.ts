@@ -29,7 +29,11 @@ import { CaptureLookup } from "../../../../durable-objects/tunnel/captures/readi
 import { ReadQueue } from "../../../../durable-objects/tunnel/captures/reading/read-pace.ts";
 import { Recording } from "../../../../durable-objects/tunnel/captures/recording.ts";
 import { buildReplay } from "../../../../durable-objects/tunnel/captures/replay.ts";
-import { fillGaps } from "../../../../durable-objects/tunnel/shards/merge-captures.ts";
+import {
+  fillGaps,
+  mergeBreakdowns,
+  mergeNewest,
+} from "../../../../durable-objects/tunnel/shards/merge-captures.ts";
 import { redactHeaders } from "../../../../durable-objects/tunnel/captures/redaction.ts";
 import { toCaptureIdPrefix } from "../../../../protocol/captures/id.ts";
 import { CAPTURE_MEMORY_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/captures.ts";
@@ -166,6 +170,21 @@ test("captures of overlapping pages are read together with one read of each page
   expect(ids.toReversed().map((id) => lookup.find(id)?.record.id)).toEqual(ids.toReversed());
   expect(lookup.find(`${toCaptureIdPrefix(50)}7001`)).toBeUndefined();
   expect(list).toHaveBeenCalledTimes(3);
+});
+
+test("the newest captures of several objects are as many as were asked for", () => {
+  const lists = [
+    [{ id: "4" }, { id: "1" }],
+    [{ id: "3" }, { id: "2" }],
+  ];
+  expect(mergeNewest(lists, 3).map(({ id }) => id)).toEqual(["4", "3", "2"]);
+});
+
+test("a breakdown is complete only if that of each object is", () => {
+  const empty = { requests: 0, statuses: {}, errors: {}, latency: [], paths: [] };
+  const merge = (...complete: boolean[]) =>
+    mergeBreakdowns(complete.map((isComplete) => ({ ...empty, isComplete }))).isComplete;
+  expect([merge(true, true), merge(true, false), merge(false, true)]).toEqual([true, false, false]);
 });
 
 test("what several objects have is one list, up to where it is not known of one of them", () => {

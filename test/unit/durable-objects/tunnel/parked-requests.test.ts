@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { LastAgent } from "../../../../durable-objects/tunnel/agents/last-agent.ts";
 import {
   ParkedRequests,
   getGracePeriodLeftMs,
@@ -21,6 +22,23 @@ describe("the grace period", () => {
     // The clock was set back.
     expect(getGracePeriodLeftMs(1e9, 1_000)).toBe(GRACE_PERIOD_MS);
   });
+});
+
+test("a stop of the server prolongs the wait only for an agent that visitors still waited for", () => {
+  const getStartAfter = (stoppingSinceMs: number) => {
+    const stored = new Map<string, unknown>();
+    const kv = {
+      get: (key: string) => stored.get(key),
+      put: (key: string, value: unknown) => void stored.set(key, value),
+      delete: (key: string) => stored.delete(key),
+    };
+    const agent = new LastAgent(kv as never);
+    agent.recordDisconnected(true, 1_000);
+    agent.recordServerStop(stoppingSinceMs);
+    return agent.getGraceStart(1e9);
+  };
+  expect(getStartAfter(1_000 + GRACE_PERIOD_MS - 1)).toBe(1e9);
+  expect(getStartAfter(1_000 + GRACE_PERIOD_MS)).toBe(1_000);
 });
 
 describe("parked requests", () => {

@@ -104,6 +104,21 @@ test("of two ports that a tunnel leaves in the same millisecond, the delivery of
   expect(sent.map(([, { port }]) => port)).toEqual([40_001, 40_002]);
 });
 
+test("of two tokens that are revoked in the same millisecond, the delivery of one keeps the other", async () => {
+  vi.useFakeTimers();
+  const { open, sent, state } = createControl();
+  const control = open();
+  control.setPort({ id: "main", port: 40_001 });
+  for (const token of ["token-a", "token-b"]) {
+    await expect(control.revoke("unauthorized", token)).rejects.toThrow("away");
+  }
+  Object.assign(state, { isAway: false, awayAfter: 1 });
+  await expect(control.flush()).rejects.toThrow("away");
+  state.awayAfter = Infinity;
+  await control.flush();
+  expect(sent.map(([, { tokenNonce }]) => tokenNonce)).toEqual(["token-a", "token-b"]);
+});
+
 test("a tunnel without a relay sends nothing", async () => {
   const { open, sent } = createControl();
   const control = open();

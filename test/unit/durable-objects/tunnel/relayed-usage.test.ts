@@ -47,3 +47,8 @@ test("an association is stored when the clock is set back", () => {
   take(1, 10, NOW - 30 * DAY_MS);
   expect(take(0, 10, NOW - 30 * DAY_MS)).toBe(0);
 });
+
+test("an older report that arrives late counts nothing, and the newest one counts nothing twice", () => {
+  const { take } = createUsage();
+  expect([10, 5, 10, 12].map((bytesIn) => take(0, bytesIn))).toEqual([10, 0, 0, 2]);
+});
