@@ -22,6 +22,7 @@ function createLink(receivedAtMs = 0) {
   const link = new AgentLink(socket as unknown as WebSocket, {} as AgentAttachment, receivedAtMs, {
     buffered: new BufferedBytes(),
     pace: { toAgent: new Pacer(0), toVisitors: new Pacer(0) },
+    onViolation: () => undefined,
   });
   return { link, bufferSizes };
 }
