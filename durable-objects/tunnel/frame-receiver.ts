@@ -3,7 +3,8 @@
  * have a hundred thousand frames, and one can take the platform tens of microseconds. It serves no other tunnel of the same thread
  * until an event has ended and no event is left that needs no input.
  */
-import { MessageReader, type Frame } from "../../protocol/wire/frames.ts";
+import { type Frame } from "../../protocol/wire/frames.ts";
+import { MessageReader } from "../../protocol/wire/read-frames.ts";
 import type { BufferedBytes } from "./buffered-bytes.ts";
 
 /** Frames of one connection, in one message or in several, after which other connections have their turn. */
