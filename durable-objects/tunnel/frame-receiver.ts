@@ -1,14 +1,20 @@
 /**
  * Reads the frames that an agent or a client sends on its WebSocket, a bounded number in each turn of the event loop. A message can
- * have a hundred thousand frames, and one can take the platform tens of microseconds. It serves no other tunnel of the same thread
- * until an event has ended and no event is left that needs no input.
+ * have a hundred thousand frames, and to handle one can take tens of microseconds. All tunnels of a self-hosted server share a thread,
+ * which looks for the input of other connections only when it has nothing left to do.
  */
-import { type Frame } from "../../protocol/wire/frames.ts";
+import type { Frame } from "../../protocol/wire/frames.ts";
 import { MessageReader } from "../../protocol/wire/read-frames.ts";
 import type { BufferedBytes } from "./buffered-bytes.ts";
 
 /** Frames of one connection, in one message or in several, after which other connections have their turn. */
 export const FRAMES_PER_TURN_MAX = 128;
+/**
+ * When the next frames are handled. The timer fires after all connections were looked at for input. workerd's clock does not pass a
+ * timer that is due: with 0 ms, each timer would be due at the time of the one before, and the clock of the object would stand still
+ * while frames wait, so that no token would expire.
+ */
+const TURN_MS = 1;
 /** The cost of a waiting message besides its bytes. */
 const MESSAGE_OVERHEAD_BYTES = 512;
 
@@ -80,14 +86,13 @@ export class FrameReceiver {
     this.#options.onHandled?.();
   }
 
-  /** A timer of 0 ms fires when all connections have been looked at for input. */
   #yield(): void {
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#frames = 0;
       this.#readWaiting();
-    }, 0);
+    }, TURN_MS);
   }
 
   #readWaiting(): void {
