@@ -303,8 +303,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
       return;
     }
     // An agent that was replaced no longer has a link: its messages are ignored.
-    const link = agents.findLink(socket);
-    if (link && !link.receive(message)) agents.rejectMessage(socket, "unreadable frame");
+    agents.findLink(socket)?.receive(message);
   }
 
   override webSocketClose(socket: WebSocket, code: number, reason: string, clean: boolean): void {

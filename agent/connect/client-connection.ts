@@ -16,13 +16,13 @@ import {
   parseJsonPayload,
   PING,
   PROTOCOL_VERSION,
-  readFrames,
   RESET,
   STREAMS_SUBPROTOCOL,
   WelcomeVersion,
   type Frame,
   type FrameWriter,
 } from "../../protocol/wire/frames.ts";
+import { readFrames } from "../../protocol/wire/read-frames.ts";
 import { explainServerVersion } from "../../protocol/wire/version-mismatch.ts";
 import {
   HEARTBEAT_INTERVAL_MS,

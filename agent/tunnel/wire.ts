@@ -13,7 +13,6 @@ import {
   PING,
   PONG,
   PROTOCOL_VERSION,
-  readFrames,
   parseRequestHead,
   RESET,
   STATUS_CAPABILITY,
@@ -27,6 +26,7 @@ import {
   type FrameWriter,
   type Hello,
 } from "../../protocol/wire/frames.ts";
+import { readFrames } from "../../protocol/wire/read-frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_INTERVAL_MS,

@@ -213,30 +213,6 @@ export interface Frame {
   payload: Uint8Array;
 }
 
-/**
- * Splits a message into its frames.
- * @returns false when the message is not a sequence of whole frames within the limits; the frames before the error have
- * been delivered.
- */
-export function readFrames(message: Uint8Array, deliver: (frame: Frame) => void): boolean {
-  const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
-  let at = 0;
-  while (at < message.byteLength) {
-    if (message.byteLength - at < FRAME_HEADER_BYTES) return false;
-    const length = view.getUint32(at + 6);
-    const start = at + FRAME_HEADER_BYTES;
-    if (length > FRAME_MAX_BYTES || length > message.byteLength - start) return false;
-    deliver({
-      type: view.getUint8(at),
-      flags: view.getUint8(at + 1),
-      stream: view.getUint32(at + 2),
-      payload: message.subarray(start, start + length),
-    });
-    at = start + length;
-  }
-  return true;
-}
-
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 /** Throws for invalid UTF-8, instead of replacing it. */

@@ -22,6 +22,11 @@ export function createRandom(seed: number): Random {
   return {
     below: (below) => next() % Math.floor(below),
     pick: (items) => items[next() % items.length]!,
-    bytes: (length) => Uint8Array.from({ length }, () => next() & 0xff),
+    bytes(length) {
+      const bytes = new Uint8Array(length);
+      // `Uint8Array.from` takes five times as long, in which an agent of the same process can miss its heartbeats.
+      for (let at = 0; at < length; at += 1) bytes[at] = next() & 0xff;
+      return bytes;
+    },
   };
 }

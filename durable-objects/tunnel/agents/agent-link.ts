@@ -13,7 +13,6 @@ import {
   FLAG,
   parseJsonPayload,
   FRAME,
-  readFrames,
   type Frame,
   type FrameWriter,
   type ResetCode,
@@ -26,6 +25,7 @@ import {
 } from "../../../protocol/limits.ts";
 import { closeQuietly } from "../../websockets.ts";
 import type { BufferedBytes } from "../buffered-bytes.ts";
+import { FrameReceiver } from "../frame-receiver.ts";
 import { FrameSender } from "../frame-sender.ts";
 import type { RequestHead } from "../proxy/heads.ts";
 import type { AgentAttachment } from "../socket-attachments.ts";
@@ -47,6 +47,9 @@ export interface Stream {
 /** A change of the agent's state counts as many stray frames, because it costs as much. */
 export const STATE_FRAME_COST = 500;
 
+/** Frames that may always wait to be read: an agent can send as many at once without violating the protocol. */
+const WAITING_RESERVE_BYTES = 2 * WIRE_MESSAGE_MAX_BYTES;
+
 /** With fewer streams, waiting for more frames gains nothing. */
 const BUSY_STREAMS = 8;
 
@@ -54,6 +57,12 @@ const BUSY_STREAMS = 8;
 interface Pace {
   toAgent: Pacer;
   toVisitors: Pacer;
+}
+
+interface AgentLinkOptions {
+  buffered: BufferedBytes;
+  pace: Pace;
+  onViolation: () => void;
 }
 
 export class AgentLink {
@@ -68,19 +77,24 @@ export class AgentLink {
   readonly #sender: FrameSender;
   // Random, so that a late frame of a stream from before a hibernation matches no current stream.
   #nextStream = crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
-  /** Callbacks that run after the current message is read. */
+  readonly #receiver: FrameReceiver;
+  readonly #onViolation: () => void;
+  /** Callbacks that run after the frames that arrived together are read. */
   #afterMessage: (() => void)[] = [];
   #lastReceivedAtMs: number;
   /** Frames that no stream takes, and the agent's own state. */
   readonly #stray = new StrayFrames();
   #attachment: AgentAttachment;
 
-  /** @param pace of the tunnel: agents of a pool share it. */
+  /**
+   * @param options.pace of the tunnel: agents of a pool share it.
+   * @param options.onViolation called when the agent has violated the protocol, to disconnect it.
+   */
   constructor(
     socket: WebSocket,
     attachment: AgentAttachment,
     lastReceivedAtMs: number,
-    { buffered, pace }: { buffered: BufferedBytes; pace: Pace },
+    { buffered, pace, onViolation }: AgentLinkOptions,
   ) {
     this.socket = socket;
     this.#sender = new FrameSender(socket);
@@ -88,6 +102,14 @@ export class AgentLink {
     this.buffered = buffered;
     this.pace = pace;
     this.#lastReceivedAtMs = lastReceivedAtMs;
+    this.#receiver = new FrameReceiver({
+      buffered,
+      reserveBytes: WAITING_RESERVE_BYTES,
+      onFrame: (frame) => this.#deliver(frame),
+      onHandled: () => this.#runAfterMessage(),
+      onViolation,
+    });
+    this.#onViolation = onViolation;
     const { streamWindow, connectionWindow } = attachment.hello ?? {
       streamWindow: 0,
       connectionWindow: 0,
@@ -204,23 +226,26 @@ export class AgentLink {
 
   // ── Reading ──
 
-  /** @returns false when the agent violated the protocol. */
-  receive(message: ArrayBuffer): boolean {
+  receive(message: ArrayBuffer): void {
     this.#lastReceivedAtMs = Date.now();
-    if (message.byteLength > WIRE_MESSAGE_MAX_BYTES) return false;
-    let isValid = true;
-    const isComplete = readFrames(new Uint8Array(message), (frame) => {
-      isValid &&= this.#deliver(frame);
-    });
+    if (message.byteLength > WIRE_MESSAGE_MAX_BYTES) return this.#onViolation();
+    this.#receiver.receive(message);
+  }
+
+  /** Runs a callback when everything that the agent has sent is handled. */
+  whenRead(run: () => void): void {
+    this.#receiver.whenRead(run);
+  }
+
+  /** For a stream that receives a frame: runs a callback after all frames of the same message that are handled in the same turn. */
+  afterMessage(run: () => void): void {
+    this.#afterMessage.push(run);
+  }
+
+  #runAfterMessage(): void {
     const callbacks = this.#afterMessage;
     this.#afterMessage = [];
     for (const run of callbacks) run();
-    return isComplete && isValid;
-  }
-
-  /** For a stream that receives a frame: runs a callback after all frames of the same message. */
-  afterMessage(run: () => void): void {
-    this.#afterMessage.push(run);
   }
 
   /** Frames of an unknown stream were in flight when it ended; they are dropped, up to a bound. */
@@ -279,6 +304,7 @@ export class AgentLink {
 
   /** The connection has closed, from either side: ends all streams, once. */
   failStreams(): void {
+    this.#receiver.close();
     const streams = [...this.#streams.values()];
     this.#streams.clear();
     for (const stream of streams) stream.onConnectionLost();

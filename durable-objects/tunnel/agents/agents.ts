@@ -230,11 +230,13 @@ export class Agents {
     const attachment = readAttachment(socket);
     if (attachment.kind === "agent") this.#stopHelloTimer(attachment);
     const link = this.findLink(socket);
-    if (!link) return;
-    this.#remove(link);
-    link.failStreams();
-    // An agent that announced that it goes away does not return.
-    this.#onDisconnected(!link.isGoingAway);
+    link?.whenRead(() => {
+      if (!this.#serving.includes(link)) return;
+      this.#remove(link);
+      link.failStreams();
+      // An agent that announced that it goes away does not return.
+      this.#onDisconnected(!link.isGoingAway);
+    });
   }
 
   /** Disconnects all agents, or those that `matches` accepts. */
@@ -273,6 +275,7 @@ export class Agents {
     const link = new AgentLink(socket, attachment, lastReceivedAtMs, {
       buffered: this.buffered,
       pace,
+      onViolation: () => this.rejectMessage(socket, "unreadable frame"),
     });
     link.setShardCount(this.#getShardCount());
     return link;

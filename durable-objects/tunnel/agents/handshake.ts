@@ -7,12 +7,12 @@ import {
   parseJsonPayload,
   POOL_CAPABILITY,
   PROTOCOL_VERSION,
-  readFrames,
   REQUEST_IDS_CAPABILITY,
   STATUS_CAPABILITY,
   TCP_CAPABILITY,
   type Welcome,
 } from "../../../protocol/wire/frames.ts";
+import { readFrames } from "../../../protocol/wire/read-frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_INTERVAL_MS,

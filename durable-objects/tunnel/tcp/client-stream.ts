@@ -29,7 +29,10 @@ import { isEmptyPart, StrayFrames } from "../stray-frames.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Usage } from "../metrics/usage.ts";
 import type { ClientSocket } from "./client-socket.ts";
+import { FrameReceiver } from "../frame-receiver.ts";
 import { PacedBytes } from "./paced-bytes.ts";
+
+const INVALID_MESSAGE = "the message exceeds the window or contains an invalid frame";
 
 /** The use of the agent's connection window: the bytes that all streams hold beyond their reserves. */
 export interface SharedWindow {
@@ -52,6 +55,8 @@ export class ClientStream implements Stream {
   readonly #state: SavedStream;
   readonly #toAgent: PacedBytes;
   readonly #toClient: PacedBytes;
+  readonly #receiver: FrameReceiver;
+  #lastReceivedAtMs = 0;
   /** Frames of the client without bytes. */
   readonly #stray = new StrayFrames();
   #awakeTimer: ReturnType<typeof setTimeout> | undefined;
@@ -84,6 +89,12 @@ export class ClientStream implements Stream {
       },
       { hasEnded: hasAgentEnded },
     );
+    this.#receiver = new FrameReceiver({
+      buffered: link.buffered,
+      reserveBytes: 0,
+      onFrame: (frame) => this.#receiveFrame(frame),
+      onViolation: () => this.fail(RESET.protocolError, INVALID_MESSAGE),
+    });
     if (!saved) {
       this.#save();
       return;
@@ -100,11 +111,16 @@ export class ClientStream implements Stream {
 
   // ── Called by the client's WebSocket ──
 
+  /** @param message of at most `WIRE_MESSAGE_MAX_BYTES`. */
+  receive(message: ArrayBuffer): void {
+    this.#lastReceivedAtMs = Date.now();
+    this.#receiver.receive(message);
+  }
+
   /** @returns false when the client violated the protocol. */
-  receive(frame: Frame): boolean {
-    if (this.#hasEnded) return true;
+  #receiveFrame(frame: Frame): boolean {
     if (frame.stream !== CLIENT_STREAM) return false;
-    if (isEmptyPart(frame)) return this.#stray.count(Date.now());
+    if (isEmptyPart(frame)) return this.#stray.count(this.#lastReceivedAtMs);
     switch (frame.type) {
       case FRAME.data:
         return this.#receiveData(frame);
@@ -121,6 +137,10 @@ export class ClientStream implements Stream {
 
   /** The client closed its socket. A stream that has not ended in both directions is reset. */
   onClientClosed(): void {
+    this.#receiver.whenRead(() => this.#endClient());
+  }
+
+  #endClient(): void {
     if (this.#hasEnded) return;
     if (!this.#isComplete) return this.#resetAgent(RESET.canceled, "the client disconnected");
     // The agent counts these bytes until it receives credit for them, except those within the reserve.
@@ -231,7 +251,7 @@ export class ClientStream implements Stream {
   #receiveCredit(bytes: number | null): boolean {
     const state = this.#state;
     if (bytes === null || bytes > state.toClient) return false;
-    if (bytes === 0) return this.#stray.count(Date.now());
+    if (bytes === 0) return this.#stray.count(this.#lastReceivedAtMs);
     state.toClient -= bytes;
     state.agentUngranted += bytes;
     const isLastGrant = state.hasAgentEnded && state.toClient === 0 && this.#toClient.length === 0;
@@ -275,6 +295,7 @@ export class ClientStream implements Stream {
     if (this.#hasEnded) return;
     this.#deps.shared.bytes -= beyondReserve(this.#outstanding);
     this.#hasEnded = true;
+    this.#receiver.close();
     this.#toAgent.clear();
     this.#toClient.clear();
     this.#stopAwakeTimer();

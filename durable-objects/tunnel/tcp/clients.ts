@@ -7,7 +7,6 @@ import {
   FRAME,
   PROTOCOL_VERSION,
   STREAMS_SUBPROTOCOL,
-  readFrames,
   RESET,
   type ClientWelcome,
   type StreamPeer,
@@ -167,16 +166,7 @@ export class Clients {
     if (typeof message === "string" || message.byteLength > WIRE_MESSAGE_MAX_BYTES) {
       return stream.fail(RESET.protocolError, "the message contains no valid frames");
     }
-    let isValid = true;
-    const isComplete = readFrames(new Uint8Array(message), (frame) => {
-      isValid &&= stream.receive(frame);
-    });
-    if (!isComplete || !isValid) {
-      stream.fail(
-        RESET.protocolError,
-        "the message exceeds the window or contains an invalid frame",
-      );
-    }
+    stream.receive(message);
   }
 
   #receiveHello(socket: WebSocket, message: string | ArrayBuffer): void {

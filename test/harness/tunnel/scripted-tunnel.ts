@@ -9,11 +9,11 @@ import {
   parseCodeAndText,
   FRAME,
   FrameWriter,
-  readFrames,
   SUBPROTOCOL,
   type Frame,
   type Welcome,
 } from "../../../protocol/wire/frames.ts";
+import { readFrames } from "../../../protocol/wire/read-frames.ts";
 import { parseResponseHead, type ResponseHead } from "../../../protocol/wire/response-head.ts";
 import {
   CONNECTION_WINDOW_BYTES,

@@ -23,7 +23,6 @@ import {
   FrameWriter,
   parseJsonPayload,
   PROTOCOL_VERSION,
-  readFrames,
   parseRequestHead,
   SUBPROTOCOL,
   Welcome,
@@ -31,6 +30,7 @@ import {
   type FrameType,
   type Hello,
 } from "../../../protocol/wire/frames.ts";
+import { readFrames } from "../../../protocol/wire/read-frames.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import {
   CONNECTION_WINDOW_BYTES,

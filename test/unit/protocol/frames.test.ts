@@ -8,7 +8,6 @@ import {
   FrameWriter,
   Hello,
   parseJsonPayload,
-  readFrames,
   parseRequestHead,
   RESET,
   decodeStrictText,
@@ -16,6 +15,7 @@ import {
   FRAME_HEADER_BYTES,
   FRAME_MAX_BYTES,
 } from "../../../protocol/wire/frames.ts";
+import { readFrames } from "../../../protocol/wire/read-frames.ts";
 import { parseResponseHead } from "../../../protocol/wire/response-head.ts";
 import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX } from "../../../protocol/limits.ts";
 

@@ -31,6 +31,7 @@ function createLink(receivedAtMs = 0, windowBytes = 0) {
   const link = new AgentLink(socket as unknown as WebSocket, attachment, receivedAtMs, {
     buffered: new BufferedBytes(),
     pace: { toAgent: new Pacer(0), toVisitors: new Pacer(0) },
+    onViolation: () => undefined,
   });
   return { link, bufferSizes };
 }

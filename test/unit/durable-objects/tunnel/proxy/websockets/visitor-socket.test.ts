@@ -23,10 +23,10 @@ import {
   FrameWriter,
   parseCodeAndText,
   parseCredit,
-  readFrames,
   RESET,
   type Frame,
 } from "../../../../../../protocol/wire/frames.ts";
+import { readFrames } from "../../../../../../protocol/wire/read-frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   FRAME_DATA_MAX_BYTES,
