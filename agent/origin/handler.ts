@@ -11,8 +11,6 @@ import type { LocalContext, LocalDispatcher } from "./target.ts";
 
 /** The codings that `fetch` decodes while it leaves their header in place. */
 const DECODED_BY_FETCH = /^(?:x-)?gzip$|^deflate$|^br$/i;
-/** `Request` does not allow some methods, such as TRACE. */
-const NOT_IMPLEMENTED = 501;
 
 export class HandlerDispatcher implements LocalDispatcher {
   readonly #handler: RequestHandler;
@@ -41,12 +39,8 @@ export class HandlerDispatcher implements LocalDispatcher {
     sink.onConnect?.((reason) => abort.abort(reason));
     try {
       const request = this.#buildRequest(options, abort.signal);
-      if (!request) {
-        sink.onHeaders?.(NOT_IMPLEMENTED, [], () => undefined, "");
-      } else {
-        const response = checkResponse(await this.#handler(request));
-        await sendResponse(response, options.method === "HEAD", abort.signal, sink);
-      }
+      const response = checkResponse(await this.#handler(request));
+      await sendResponse(response, options.method === "HEAD", abort.signal, sink);
     } catch (error) {
       if (!abort.signal.aborted) this.#context.onError(error);
       return sink.onError?.(new Error(`the handler failed: ${describe(error)}`));
@@ -55,11 +49,11 @@ export class HandlerDispatcher implements LocalDispatcher {
     else sink.onComplete?.(null);
   }
 
-  /** @returns null for a method that `Request` does not allow. */
+  /** The methods that `Request` does not allow (TRACE, TRACK, CONNECT) are refused by the server. */
   #buildRequest(
     { path, method, headers, body }: Dispatcher.DispatchOptions,
     signal: AbortSignal,
-  ): Request | null {
+  ): Request {
     const fields = new Headers();
     for (const [name, value] of headerPairs(headers as string[])) fields.append(name, value);
     const url = buildUrl(path, fields.get("host"), this.#context.getPublicOrigin());
@@ -67,18 +61,13 @@ export class HandlerDispatcher implements LocalDispatcher {
     const mayHaveBody = method !== "GET" && method !== "HEAD";
     // `Request` allows these methods no body; what the visitor sends with them is read and dropped.
     if (!mayHaveBody) stream?.resume();
-    try {
-      return new Request(url, {
-        method,
-        headers: fields,
-        signal,
-        // Pulled chunk by chunk, so that the visitor sends no faster than the function reads.
-        ...(stream && mayHaveBody ? { body: ReadableStream.from(stream), duplex: "half" } : {}),
-      } as unknown as RequestInit);
-    } catch {
-      stream?.resume();
-      return null;
-    }
+    return new Request(url, {
+      method,
+      headers: fields,
+      signal,
+      // Pulled chunk by chunk, so that the visitor sends no faster than the function reads.
+      ...(stream && mayHaveBody ? { body: ReadableStream.from(stream), duplex: "half" } : {}),
+    } as unknown as RequestInit);
   }
 }
 

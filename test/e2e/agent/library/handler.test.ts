@@ -133,11 +133,6 @@ describe("the visitor gets", () => {
     if (method === "HEAD") expect(findHeader(answer.headers, "content-length")).toBe("5");
   });
 
-  test("501 for a method that the Fetch standard does not allow", async () => {
-    handler = () => new Response("called");
-    expect((await visit("/", "", "TRACK")).status).toBe(501);
-  });
-
   test("an error page without the error, which the program gets", async () => {
     handler = () => {
       throw new RangeError("secret detail");
