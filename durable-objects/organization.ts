@@ -172,14 +172,15 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     });
   }
 
-  /** The entry of a tunnel that can't be asked stays as it is, and the next list asks again. */
+  /** The entry of a tunnel that can't be asked stays as it is, and a later list asks again. */
   async #refreshOne(tunnelId: string): Promise<void> {
     try {
       const presence = await this.env.TUNNEL.getByName(tunnelId).getPresence();
       if (presence) this.#connectedAgents.apply(presence, Date.now());
       else this.#connectedAgents.remove(tunnelId);
     } catch {
-      // The entry stays stale: a connected agent must not be missing from the list.
+      // The entry stays: a connected agent must not be missing from the list.
+      this.#connectedAgents.postpone(tunnelId, Date.now());
     } finally {
       this.#refreshing.delete(tunnelId);
     }

@@ -13,7 +13,6 @@ const GRANT_MIN_BYTES = 4 * 1024;
 const GRANT_MAX_BYTES = 256 * 1024;
 
 export class RatePacer {
-  readonly #burstMs: number;
   #bytesPerMs = 0;
   #grantBytes = 0;
   #capacity = 0;
@@ -22,9 +21,8 @@ export class RatePacer {
   #waiting: StreamAllowance[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param mbps megabits (10^6 bits) a second @param burstMs how much of the rate may pass at once after a pause. */
-  constructor(mbps: number, burstMs = BURST_MS) {
-    this.#burstMs = burstMs;
+  /** @param mbps megabits (10^6 bits) a second */
+  constructor(mbps: number) {
     this.setRate(mbps);
     this.#balance = this.#capacity;
   }
@@ -35,7 +33,7 @@ export class RatePacer {
     this.#bytesPerMs = toBytesPerSecond(mbps) / SECOND_MS;
     const grant = this.#bytesPerMs * GRANT_MS;
     this.#grantBytes = Math.min(Math.max(grant, GRANT_MIN_BYTES), GRANT_MAX_BYTES);
-    this.#capacity = Math.max(this.#bytesPerMs * this.#burstMs, this.#grantBytes);
+    this.#capacity = Math.max(this.#bytesPerMs * BURST_MS, this.#grantBytes);
     this.#balance = Math.min(this.#balance, this.#capacity);
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -35,7 +35,10 @@ const COPY_ROSTER = `insert or ignore into presences
 
 export class ConnectedAgents {
   readonly #sql: SqlStorage;
-  /** In memory on purpose: after a restart of this object every entry is stale. */
+  /**
+   * When each tunnel reported last, or did not answer after that. In memory on purpose: after a restart of this object every
+   * entry is stale.
+   */
   readonly #reportedAtMs = new Map<string, number>();
   #sweptAtMs = -Infinity;
 
@@ -67,6 +70,11 @@ export class ConnectedAgents {
       JSON.stringify(agents),
       nowMs,
     );
+  }
+
+  /** A tunnel that has reported before could not be asked: the next lists ask others first. */
+  postpone(tunnelId: string, nowMs: number): void {
+    if (this.#reportedAtMs.has(tunnelId)) this.#reportedAtMs.set(tunnelId, nowMs);
   }
 
   /** Lists a tunnel among those that recently had an agent, although it may never have had one. */

@@ -11,14 +11,17 @@ import { findForwardedSource } from "./queue/forwarded-source.ts";
 import type { Upstreams } from "./upstream.ts";
 import { VisitorConnection } from "./visitor-connection.ts";
 import type { Visitor } from "./visitor-connection-options.ts";
-import { FramePace } from "./websockets/frame-pace.ts";
+import type { OpenWebSocket } from "./websockets/open-web-socket.ts";
+import { FrameAllowance } from "./websockets/frame-allowance.ts";
 
 interface ConnectionFactoryOptions extends Upstreams {
   /** Whether all visitors come through the operator's own proxy. */
   isBehindProxy: boolean;
   metrics: FrontProxyMetrics;
   trace: RequestTrace;
+  /** For requests. */
   queue: FairQueue;
+  frameQueues: Record<OpenWebSocket["kind"], FairQueue>;
 }
 
 interface NewConnection {
@@ -37,7 +40,6 @@ export class ConnectionFactory {
     visitor: new SourceMemory(VISITOR_MESSAGES_MAX_BYTES),
     program: new SourceMemory(PROGRAM_MESSAGES_MAX_BYTES),
   };
-  readonly #paces = { visitor: new FramePace(), program: new FramePace() };
 
   constructor(options: ConnectionFactoryOptions) {
     this.#options = options;
@@ -46,6 +48,7 @@ export class ConnectionFactory {
   /** @param visitor paused. */
   create(visitor: Visitor, { address, key, idleMaxMs, onClose }: NewConnection): VisitorConnection {
     const { isBehindProxy, apiHosts, upstreamPaths, metrics, trace, queue } = this.#options;
+    const { frameQueues } = this.#options;
     const cfBlob = JSON.stringify({ clientIp: address, [CONNECTION_KEY_FIELD]: key });
     // Behind a proxy each connection counts as a source of its own: the key occurs once.
     const source = isBehindProxy ? key : getAddressGroup(address);
@@ -61,7 +64,7 @@ export class ConnectionFactory {
       findSource: (head) => (isBehindProxy ? findForwardedSource(head) : source),
       createWebSocketLimits: (kind, resume) => ({
         reservation: this.#messages[kind].createReservation(source),
-        allowance: this.#paces[kind].createAllowance(source, resume),
+        allowance: new FrameAllowance(frameQueues[kind], source, resume),
       }),
       onClose,
     });

@@ -66,10 +66,6 @@ export const VISITOR_MESSAGES_MAX_BYTES = 2 * WEBSOCKET_MESSAGE_MAX_BYTES;
 export const PROGRAM_MESSAGES_MAX_BYTES = 128 * 1024 * 1024;
 /** workerd stores tens of bytes for each frame of an incomplete message, even if the frame is empty. */
 export const FRAME_MIN_BYTES = 64;
-/** Frames that go on to workerd of all WebSockets of one source. Agents collect theirs to messages, and need fewer. */
-export const FRAMES_PER_SECOND = 6_400;
-/** After a pause, the frames of this time may pass at once. */
-export const FRAMES_BURST_MS = 20;
 
 /** The most connections that are useful on one machine. */
 const CONNECTIONS_MAX = 16_384;

@@ -5,7 +5,6 @@
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
-import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import type { MetricFamily } from "../../shared/metrics/exposition.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
@@ -18,9 +17,8 @@ import { createControlServer } from "./control-socket.ts";
 import { createListeners } from "./https/listeners.ts";
 import { isServedHost } from "./https/served-host.ts";
 import type { HttpsSettings } from "./https/settings.ts";
-import { QUEUED_HEADS_MAX_BYTES } from "./limits.ts";
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
-import { FairQueue } from "./queue/fair-queue.ts";
+import { createFrameQueue, createRequestQueue } from "./queue/workerd-queues.ts";
 import { WorkerdProbe } from "./queue/workerd-probe.ts";
 import { readSettings } from "./settings.ts";
 
@@ -45,19 +43,25 @@ const SOCKET_OPTIONS = {
 const settings = readSettings(process.env);
 const metrics = new FrontProxyMetrics();
 const limiter = new ConnectionLimiter(settings.limits, metrics);
-const probe = new WorkerdProbe(settings.probePath);
-const queue = new FairQueue({
-  probe: () => probe.send(),
-  memory: new SourceMemory(QUEUED_HEADS_MAX_BYTES),
-});
+const queue = createRequestQueue(createProbe());
+const frameQueues = {
+  visitor: createFrameQueue("visitor", createProbe()),
+  program: createFrameQueue("program", createProbe()),
+};
 const trace = new RequestTrace("front_proxy", settings.traceRequests);
-const factory = new ConnectionFactory({ ...settings, metrics, trace, queue });
+const factory = new ConnectionFactory({ ...settings, metrics, trace, queue, frameQueues });
 const visitors = new ConnectedVisitors({ ...settings, limiter, factory, metrics });
 
 const servers: Server[] = [];
 const plainServer = createServer(SOCKET_OPTIONS, (socket) => visitors.accept(socket));
 await listen(plainServer, settings.host, settings.port);
 const readHttpsMetrics = settings.https ? await listenForHttps(settings.https) : () => [];
+
+/** Each queue has its own, because one is sent at a time. */
+function createProbe(): () => Promise<void> {
+  const probe = new WorkerdProbe(settings.probePath);
+  return () => probe.send();
+}
 
 /** @returns what reads the metrics of HTTPS. */
 async function listenForHttps(https: HttpsSettings): Promise<() => MetricFamily[]> {

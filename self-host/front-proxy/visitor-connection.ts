@@ -23,7 +23,7 @@ import {
 import type { Destination } from "./metrics/front-proxy-metrics.ts";
 import { OpenConnection } from "./metrics/open-connection.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
-import type { QueuedRequest } from "./queue/fair-queue.ts";
+import type { QueuedItem } from "./queue/fair-queue.ts";
 import { CONTINUE, RequestBody } from "./http1/request-body.ts";
 import { parseRequestHead, type RequestHead } from "./http1/request-head.ts";
 import { ResponseReader, SWITCHING_PROTOCOLS, type ResponseHead } from "./http1/response-reader.ts";
@@ -56,7 +56,7 @@ export class VisitorConnection {
   #phase: Phase = HEAD;
   #heldBytes: Uint8Array | undefined;
   /** The last request, until its response begins. */
-  #queued: QueuedRequest | undefined;
+  #queued: QueuedItem | undefined;
   /** The last request, until its response begins, if it may be sent again. */
   #repeatable: RequestHead | undefined;
   /** Whether the last request is a HEAD request, whose response has no body. */

@@ -7,12 +7,17 @@ import { join } from "node:path";
 import { vi } from "vitest";
 import { IDLE_MAX_MS, UPSTREAM_IDLE_MAX_MS } from "../../self-host/front-proxy/limits.ts";
 import { FrontProxyMetrics } from "../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
-import { FairQueue } from "../../self-host/front-proxy/queue/fair-queue.ts";
+import type { FairQueue } from "../../self-host/front-proxy/queue/fair-queue.ts";
+import {
+  createFrameQueue,
+  createRequestQueue,
+} from "../../self-host/front-proxy/queue/workerd-queues.ts";
 import { HEAD_MAX_BYTES } from "../../self-host/front-proxy/http1/request-head.ts";
 import { VisitorSession } from "../../self-host/front-proxy/http2/visitor-session.ts";
 import { VisitorConnection } from "../../self-host/front-proxy/visitor-connection.ts";
 import type { Visitor } from "../../self-host/front-proxy/visitor-connection-options.ts";
-import { FramePace } from "../../self-host/front-proxy/websockets/frame-pace.ts";
+import { FrameAllowance } from "../../self-host/front-proxy/websockets/frame-allowance.ts";
+import type { OpenWebSocket } from "../../self-host/front-proxy/websockets/open-web-socket.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
@@ -66,8 +71,12 @@ export class FrontProxyStage {
   private constructor(dir: string) {
     this.#dir = dir;
     const memory = new SourceMemory(MESSAGES_MAX_BYTES);
-    const pace = new FramePace();
-    this.queue = new FairQueue({ probe: () => this.probe(), memory });
+    const probe = () => this.probe();
+    const frameQueues = {
+      visitor: createFrameQueue("visitor", probe),
+      program: createFrameQueue("program", probe),
+    };
+    this.queue = createRequestQueue(probe, memory);
     const options = {
       upstreamPaths: {
         tunnel: join(dir, "server.sock"),
@@ -82,9 +91,9 @@ export class FrontProxyStage {
       trace: new RequestTrace("front_proxy", "off"),
       queue: this.queue,
       findSource: () => "source",
-      createWebSocketLimits: (_: string, resume: () => void) => ({
+      createWebSocketLimits: (kind: OpenWebSocket["kind"], resume: () => void) => ({
         reservation: memory.createReservation("source"),
-        allowance: pace.createAllowance("source", resume),
+        allowance: new FrameAllowance(frameQueues[kind], "source", resume),
       }),
       onClose: () => (this.closed += 1),
     };

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket, { WebSocketServer } from "ws";
 import { expose, type ExposedTunnel } from "../../agent/expose.ts";
 import { createFirstAccount } from "../../bench/stack.ts";
-import { IN_FLIGHT_MAX } from "../../self-host/front-proxy/queue/fair-queue.ts";
+import { REQUESTS_IN_FLIGHT_MAX } from "../../self-host/front-proxy/queue/workerd-queues.ts";
 import { requestText } from "../../self-host/internal-requests.ts";
 import { parseFamilies } from "../../self-host/metrics/parts.ts";
 import { getCommandLine } from "../../self-host/processes/processes.ts";
@@ -179,7 +179,7 @@ describe.runIf(process.platform === "linux")("a stranger", () => {
     // Without an answer none leaves its connection to the local server to a later request, which would overtake those that still
     // have to open one: by how many depends on how busy the machine is.
     const flood = Array.from({ length: PER_SOURCE - 1 }, () => open("127.0.0.4", get("/never")));
-    const waiting = flood.length - IN_FLIGHT_MAX;
+    const waiting = flood.length - REQUESTS_IN_FLIGHT_MAX;
     await vi.waitUntil(async () => (await countWaitingRequests()) === waiting, WAIT_OPTIONS);
     const visitor = open("127.0.0.5", get("/visitor"));
     await vi.waitUntil(async () => (await countWaitingRequests()) === waiting + 1, WAIT_OPTIONS);
@@ -188,7 +188,7 @@ describe.runIf(process.platform === "linux")("a stranger", () => {
     await vi.waitUntil(() => origin.requests.length === flood.length + 1, WAIT_OPTIONS);
     const place = origin.requests.findIndex(({ target }) => target === "/visitor");
     // Its turn follows the first ones. Those that are in flight together can overtake each other.
-    expect(place).toBeLessThanOrEqual(2 * IN_FLIGHT_MAX);
+    expect(place).toBeLessThanOrEqual(2 * REQUESTS_IN_FLIGHT_MAX);
     await closeAll([...flood, visitor]);
   });
 });

@@ -53,7 +53,7 @@ describe("the list of connections", () => {
     const tunnelIds = Array.from({ length: PRESENCE_REFRESH_MAX_REPORTED + 20 }, () =>
       crypto.randomUUID(),
     );
-    const { asked, afterRestart } = await runInDurableObject(stub, (_, { storage }) => {
+    const { asked, askedNext, afterRestart } = await runInDurableObject(stub, (_, { storage }) => {
       const connected = new ConnectedAgents(storage.sql);
       for (const [i, tunnelId] of tunnelIds.entries()) {
         const agent = { agentId: crypto.randomUUID(), remoteIp: "192.0.2.9", connectedAtMs: i };
@@ -61,12 +61,18 @@ describe("the list of connections", () => {
       }
       const nowMs = tunnelIds.length + PRESENCE_FRESH_MS;
       const restarted = new ConnectedAgents(storage.sql);
+      const findStale = () => connected.findStaleTunnels(connected.list(), nowMs);
+      const asked = findStale();
+      // None of them answers.
+      for (const tunnelId of asked) connected.postpone(tunnelId, nowMs);
       return {
-        asked: connected.findStaleTunnels(connected.list(), nowMs),
+        asked,
+        askedNext: findStale(),
         afterRestart: restarted.findStaleTunnels(restarted.list(), nowMs),
       };
     });
     expect(asked).toEqual(tunnelIds.slice(0, PRESENCE_REFRESH_MAX_REPORTED));
+    expect(askedNext).toEqual(tunnelIds.slice(PRESENCE_REFRESH_MAX_REPORTED));
     expect(afterRestart.toSorted()).toEqual(tunnelIds.toSorted());
   });
 

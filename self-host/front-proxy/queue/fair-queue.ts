@@ -1,47 +1,48 @@
 /**
- * The order in which requests are forwarded to workerd. workerd has one thread, and takes requests in the order of
- * their arrival. So only a few requests are in flight to it at a time. The others wait here, and their sources take
- * turns: a source that sends thousands of requests delays the request of another by those few only.
+ * The order in which requests, or frames of WebSockets, are forwarded to workerd. workerd has one thread, and takes them in the
+ * order of their arrival. So only a few of them are in flight to it at a time. The others wait here, and their sources take
+ * turns: a source that sends thousands of them delays one of another source by those few only.
  *
  * A request is in flight until its response begins. That can take long because the local server is slow, and does not
- * occupy workerd. So when requests have to wait, a probe is sent after those in flight: once it is answered, workerd
- * has read all requests that were sent before it, and they no longer count.
+ * occupy workerd. A frame has no response at all. So when requests or frames have to wait, a probe is sent after those in
+ * flight: once it is answered, workerd has read all that was sent before it, which no longer counts.
  */
 import type { MemoryReservation, SourceMemory } from "../../../shared/bounds/source-memory.ts";
 
-/** Few, because each delays the next one, and enough that workerd never waits for this process. */
-export const IN_FLIGHT_MAX = 16;
-/** Most responses begin sooner, and need no probe. */
-const PROBE_DELAY_MS = 3;
-
-interface FairQueueOptions {
+export interface FairQueueOptions {
+  /** How many may be in flight. */
+  inFlightMax: number;
+  /** A probe is sent once this many were sent after the last one, even if none wait. */
+  probeFrom: number;
+  /** How long a probe that is due is put off, because its reason may end sooner. */
+  probeDelayMs: number;
   /** Resolves when workerd has read all that was sent to it before the call, or is not running. */
   probe: () => Promise<void>;
-  /** Holds the heads of the requests that wait. */
+  /** Holds the bytes of those that wait. */
   memory: SourceMemory;
 }
 
-interface ForwardableRequest {
-  /** The size of its head. */
+interface Item {
+  /** The size of what has to be held while it waits. */
   bytes: number;
-  /** The group of the visitor's address. Called only if the request has to wait. */
+  /** The group of the visitor's address. Called only if the item has to wait. */
   findSource: () => string;
   /** Sends it to workerd. Called at most once. */
   send: () => void;
 }
 
-/** The requests that were sent between two probes. */
+/** The items that were sent between two probes. */
 interface Batch {
   inFlight: number;
 }
 
-/** A request that waits or is in flight. */
-export interface QueuedRequest {
+/** A request or frame that waits or is in flight. */
+export interface QueuedItem {
   /** Its response begins, or it is given up. Idempotent. */
   end(): void;
 }
 
-interface Entry extends QueuedRequest {
+interface Entry extends QueuedItem {
   send: () => void;
   /** While it waits. */
   place?: Place | undefined;
@@ -74,12 +75,12 @@ export class FairQueue {
   }
 
   /**
-   * Sends a request now, or when it is its turn.
-   * @returns undefined if the heads of its source that wait are too large together.
+   * Sends it now, or when it is its turn.
+   * @returns undefined if those of its source that wait are too large together.
    */
-  add({ bytes, findSource, send }: ForwardableRequest): QueuedRequest | undefined {
+  add({ bytes, findSource, send }: Item): QueuedItem | undefined {
     const entry: Entry = { send, end: () => this.#end(entry) };
-    if (this.#hasRoom) {
+    if (this.#hasRoom && this.#waitingCount === 0) {
       this.#send(entry);
       return entry;
     }
@@ -96,12 +97,17 @@ export class FairQueue {
   }
 
   get #hasRoom(): boolean {
-    return this.#batch.inFlight + this.#probedBatch.inFlight < IN_FLIGHT_MAX;
+    return this.#batch.inFlight + this.#probedBatch.inFlight < this.#options.inFlightMax;
+  }
+
+  get #isProbeDue(): boolean {
+    return this.#waitingCount > 0 || this.#batch.inFlight >= this.#options.probeFrom;
   }
 
   #send(entry: Entry): void {
     entry.batch = this.#batch;
     entry.batch.inFlight += 1;
+    if (this.#isProbeDue) this.#planProbe();
     entry.send();
   }
 
@@ -131,17 +137,21 @@ export class FairQueue {
       if (this.#waiting.delete(source)) this.#waiting.set(source, entries);
       this.#send(entry!);
     }
-    if (this.#waitingCount > 0) this.#planProbe();
+    if (this.#isProbeDue) this.#planProbe();
   }
 
   #planProbe(): void {
     if (this.#isProbePlanned) return;
     this.#isProbePlanned = true;
-    setTimeout(() => void this.#probe(), PROBE_DELAY_MS);
+    const probe = (): void => void this.#probe();
+    const { probeDelayMs } = this.#options;
+    // Not at once: the bytes that this turn of the event loop sends must be ahead of it.
+    if (probeDelayMs === 0) setImmediate(probe);
+    else setTimeout(probe, probeDelayMs);
   }
 
   async #probe(): Promise<void> {
-    if (this.#waitingCount > 0) {
+    if (this.#isProbeDue) {
       this.#probedBatch = this.#batch;
       this.#batch = { inFlight: 0 };
       await this.#options.probe();

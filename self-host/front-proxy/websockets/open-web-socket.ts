@@ -1,5 +1,5 @@
 /** A connection whose WebSocket the server has accepted. */
-import type { FrameAllowance } from "./frame-pace.ts";
+import type { FrameAllowance } from "./frame-allowance.ts";
 import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
 
 export interface OpenWebSocket {

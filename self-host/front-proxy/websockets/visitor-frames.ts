@@ -7,7 +7,7 @@ import { isUtf8 } from "node:buffer";
 import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
 import { isSendableCloseCode } from "../../../protocol/websocket-close.ts";
 import { FrameReader, OPCODE, unmask, type FrameHandler, type FrameHead } from "./frame-reader.ts";
-import type { FrameAllowance } from "./frame-pace.ts";
+import type { FrameAllowance } from "./frame-allowance.ts";
 import { IncompleteMessage } from "./incomplete-message.ts";
 import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
 import { Utf8Check } from "./utf8-check.ts";

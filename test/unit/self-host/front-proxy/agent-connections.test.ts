@@ -7,7 +7,7 @@ import {
   FrontProxyStage,
   GET,
 } from "../../../harness/front-proxy-stage.ts";
-import { IN_FLIGHT_MAX } from "../../../../self-host/front-proxy/queue/fair-queue.ts";
+import { REQUESTS_IN_FLIGHT_MAX } from "../../../../self-host/front-proxy/queue/workerd-queues.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const getUpgrade = (path: string, protocol: string) =>
@@ -85,7 +85,7 @@ test("a relay that does not run is an answer of 503", async () => {
 test("an agent's request waits for no turn at workerd", async () => {
   const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
   stage.probe = () => answered;
-  for (let count = 0; count <= IN_FLIGHT_MAX; count += 1) (await stage.visit()).send(GET);
+  for (let count = 0; count <= REQUESTS_IN_FLIGHT_MAX; count += 1) (await stage.visit()).send(GET);
   await vi.waitUntil(() => stage.queue.waitingCount > 0, WAIT_OPTIONS);
   const agent = await stage.visit();
   agent.send(DATA);

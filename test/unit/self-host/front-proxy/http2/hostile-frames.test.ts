@@ -10,7 +10,7 @@ import {
   UNREAD_MAX_MS,
   UPSTREAM_IDLE_MAX_MS,
 } from "../../../../../self-host/front-proxy/limits.ts";
-import { IN_FLIGHT_MAX } from "../../../../../self-host/front-proxy/queue/fair-queue.ts";
+import { REQUESTS_IN_FLIGHT_MAX } from "../../../../../self-host/front-proxy/queue/workerd-queues.ts";
 import type { ConnectionEnd } from "../../../../harness/connection-end.ts";
 import {
   CF_BLOB_FIELD,
@@ -254,8 +254,9 @@ test.each([
 async function makeBusy(): Promise<() => void> {
   const probe = Promise.withResolvers<void>();
   stage.probe = () => probe.promise;
-  for (let index = 0; index < IN_FLIGHT_MAX; index += 1) (await stage.visit()).send(GET_TEXT);
-  await stage.server(IN_FLIGHT_MAX - 1);
+  for (let index = 0; index < REQUESTS_IN_FLIGHT_MAX; index += 1)
+    (await stage.visit()).send(GET_TEXT);
+  await stage.server(REQUESTS_IN_FLIGHT_MAX - 1);
   return probe.resolve;
 }
 

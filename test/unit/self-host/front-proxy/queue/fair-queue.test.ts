@@ -1,10 +1,13 @@
 /** Requests on their way to a server with one thread, which the test plays. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import {
+import type {
   FairQueue,
-  IN_FLIGHT_MAX,
-  type QueuedRequest,
+  QueuedItem,
 } from "../../../../../self-host/front-proxy/queue/fair-queue.ts";
+import {
+  createRequestQueue,
+  REQUESTS_IN_FLIGHT_MAX,
+} from "../../../../../self-host/front-proxy/queue/workerd-queues.ts";
 import { SourceMemory } from "../../../../../shared/bounds/source-memory.ts";
 
 const MEMORY_BYTES = 2_000;
@@ -19,21 +22,21 @@ beforeEach(() => {
   vi.useFakeTimers();
   sent = [];
   answerProbe = undefined;
-  queue = new FairQueue({
-    probe: () => new Promise((resolve) => (answerProbe = resolve)),
-    memory: new SourceMemory(MEMORY_BYTES),
-  });
+  queue = createRequestQueue(
+    () => new Promise((resolve) => (answerProbe = resolve)),
+    new SourceMemory(MEMORY_BYTES),
+  );
 });
 afterEach(() => void vi.useRealTimers());
 
-function add(source: string, name = source, bytes = 1): QueuedRequest | undefined {
+function add(source: string, name = source, bytes = 1): QueuedItem | undefined {
   return queue.add({ bytes, findSource: () => source, send: () => sent.push(name) });
 }
 
 /** Requests of one source, as many as are sent before any has a response. */
-function fill(): QueuedRequest[] {
-  const requests = Array.from({ length: IN_FLIGHT_MAX }, () => add("flood")!);
-  expect(sent).toHaveLength(IN_FLIGHT_MAX);
+function fill(): QueuedItem[] {
+  const requests = Array.from({ length: REQUESTS_IN_FLIGHT_MAX }, () => add("flood")!);
+  expect(sent).toHaveLength(REQUESTS_IN_FLIGHT_MAX);
   sent = [];
   return requests;
 }
@@ -58,19 +61,19 @@ test("a response makes room for one request, however often its end is told", () 
 
 test("requests whose responses take long make room when the server has read them, and only once", async () => {
   const inFlight = fill();
-  for (let at = 0; at < 2 * IN_FLIGHT_MAX; at += 1) add("a", `a${at}`);
+  for (let at = 0; at < 2 * REQUESTS_IN_FLIGHT_MAX; at += 1) add("a", `a${at}`);
   await vi.advanceTimersByTimeAsync(PROBE_MAX_MS);
   expect(sent).toEqual([]);
   answerProbe!();
   await vi.advanceTimersByTimeAsync(0);
-  expect(sent).toHaveLength(IN_FLIGHT_MAX);
+  expect(sent).toHaveLength(REQUESTS_IN_FLIGHT_MAX);
   for (const request of inFlight) request.end();
-  expect(sent).toHaveLength(IN_FLIGHT_MAX);
+  expect(sent).toHaveLength(REQUESTS_IN_FLIGHT_MAX);
 
   await vi.advanceTimersByTimeAsync(PROBE_MAX_MS);
   answerProbe!();
   await vi.advanceTimersByTimeAsync(0);
-  expect(sent).toHaveLength(2 * IN_FLIGHT_MAX);
+  expect(sent).toHaveLength(2 * REQUESTS_IN_FLIGHT_MAX);
 });
 
 test("requests that follow a probe count until the next one", async () => {
@@ -86,7 +89,7 @@ test("requests that follow a probe count until the next one", async () => {
   await vi.advanceTimersByTimeAsync(0);
   expect(sent).toEqual(["a", "b", "c"]);
   // Those three are in flight.
-  for (let at = 3; at < IN_FLIGHT_MAX; at += 1) add("d");
+  for (let at = 3; at < REQUESTS_IN_FLIGHT_MAX; at += 1) add("d");
   expect(queue.waitingCount).toBe(0);
   add("e");
   expect(queue.waitingCount).toBe(1);

@@ -1,23 +1,21 @@
 /** A visitor's request that waits for its turn, because the server is busy with others. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { QUEUED_MAX_MS } from "../../../../../self-host/front-proxy/limits.ts";
-import {
-  IN_FLIGHT_MAX,
-  type QueuedRequest,
-} from "../../../../../self-host/front-proxy/queue/fair-queue.ts";
+import type { QueuedItem } from "../../../../../self-host/front-proxy/queue/fair-queue.ts";
+import { REQUESTS_IN_FLIGHT_MAX } from "../../../../../self-host/front-proxy/queue/workerd-queues.ts";
 import { FrontProxyStage, GET, OK } from "../../../../harness/front-proxy-stage.ts";
 import type { ConnectionEnd } from "../../../../harness/connection-end.ts";
 import { WAIT_OPTIONS } from "../../../../harness/timeouts.ts";
 
 let stage: FrontProxyStage;
-let others: QueuedRequest[];
+let others: QueuedItem[];
 
 beforeAll(async () => {
   stage = await FrontProxyStage.start();
   stage.probe = () => new Promise(() => {});
 });
 beforeEach(() => {
-  others = Array.from({ length: IN_FLIGHT_MAX }, addOther);
+  others = Array.from({ length: REQUESTS_IN_FLIGHT_MAX }, addOther);
 });
 afterEach(async () => {
   for (const other of others) other.end();
@@ -25,7 +23,7 @@ afterEach(async () => {
 });
 afterAll(() => stage.stop());
 
-function addOther(): QueuedRequest {
+function addOther(): QueuedItem {
   return stage.queue.add({ bytes: 0, findSource: () => "other", send: () => undefined })!;
 }
 

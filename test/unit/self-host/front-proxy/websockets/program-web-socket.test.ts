@@ -1,7 +1,8 @@
 /** The WebSockets of programs through the front proxy, to a server that each test plays. */
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { ACKNOWLEDGED_HEADER } from "../../../../../protocol/front-proxy/acknowledgements.ts";
 import { PROGRAM_UNREAD_MAX_MS, STALLED_MS } from "../../../../../self-host/front-proxy/limits.ts";
+import { FRAMES_IN_FLIGHT_MAX } from "../../../../../self-host/front-proxy/queue/workerd-queues.ts";
 import type { ConnectionEnd } from "../../../../harness/connection-end.ts";
 import { FrontProxyStage, GET, OK, UPGRADE } from "../../../../harness/front-proxy-stage.ts";
 import { WAIT_OPTIONS } from "../../../../harness/timeouts.ts";
@@ -48,6 +49,34 @@ describe("the WebSocket of a program, such as an agent,", () => {
     await Promise.all([origin.waitFor(message.repeat(4)), anotherOrigin.waitFor(message)]);
     expect([program.isClosed, another.isClosed]).toEqual([false, false]);
   });
+
+  test.each([
+    ["program", SWITCHED],
+    ["visitor", SWITCHED_FOR_VISITOR],
+  ] as const)(
+    "has few frames in flight until the server has read them: %s",
+    async (kind, accepted) => {
+      const [program, origin] = await connectProgram(0, accepted);
+      const inFlightMax = FRAMES_IN_FLIGHT_MAX[kind];
+      const { probe } = stage;
+      const { promise: hasRead, resolve: read } = Promise.withResolvers<void>();
+      stage.probe = () => hasRead;
+      onTestFinished(() => void (stage.probe = probe));
+      const before = origin.received.length;
+      const frame = buildPart(200, 2, true);
+      program.send(frame.repeat(10 * inFlightMax));
+      const countReceived = () => (origin.received.length - before) / frame.length;
+      await vi.waitUntil(() => countReceived() > 0, WAIT_OPTIONS);
+      const other = await stage.visit();
+      other.send(GET);
+      (await stage.server(1)).send(OK);
+      await other.waitFor("ok");
+      // One more, because the first frame of a connection always passes.
+      expect(countReceived()).toBeLessThanOrEqual(inFlightMax + 1);
+      read();
+      await origin.waitFor(frame.repeat(10 * inFlightMax));
+    },
+  );
 
   /** Sends more than the program, which reads nothing, and the kernel take. */
   async function fill(program: ConnectionEnd, origin: ConnectionEnd): Promise<void> {

@@ -1,5 +1,5 @@
 /** A visitor's WebSocket in the front proxy, without connections. */
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   ACKNOWLEDGEMENT_MIN_MESSAGES,
   formatAcknowledgement,
@@ -9,24 +9,15 @@ import {
   buildMaskedFrame,
   OPCODE,
 } from "../../../../../self-host/front-proxy/websockets/frame-reader.ts";
-import {
-  FramePace,
-  type FrameAllowance,
-} from "../../../../../self-host/front-proxy/websockets/frame-pace.ts";
+import { createFrameQueue } from "../../../../../self-host/front-proxy/queue/workerd-queues.ts";
+import { FrameAllowance } from "../../../../../self-host/front-proxy/websockets/frame-allowance.ts";
 import { SourceMemory } from "../../../../../shared/bounds/source-memory.ts";
 import { VisitorWebSocket } from "../../../../../self-host/front-proxy/websockets/visitor-web-socket.ts";
 
-/** Those that are not ended keep timers. */
-let allowances: FrameAllowance[] = [];
-afterEach(() => {
-  for (const allowance of allowances) allowance.end();
-  allowances = [];
-});
-
+/** The server reads all frames at once. */
 function createAllowance(): FrameAllowance {
-  const allowance = new FramePace().createAllowance("source", () => undefined);
-  allowances.push(allowance);
-  return allowance;
+  const queue = createFrameQueue("visitor", async () => {});
+  return new FrameAllowance(queue, "source", () => undefined);
 }
 
 test("acknowledges messages by their number too, so that empty ones are noticed", () => {
