@@ -216,7 +216,7 @@ export class HttpStream implements Stream {
       const part = rest.subarray(0, Math.min(available, FRAME_DATA_MAX_BYTES));
       this.#wire.windows.recordSent(this.#id, part.byteLength);
       this.#report.bytesOut += part.byteLength;
-      this.#wire.send((writer) => writer.writeBytes(FRAME.data, 0, this.#id, part));
+      this.#wire.send((writer) => writer.writeData(this.#id, part));
       rest = rest.subarray(part.byteLength);
     }
     return true;

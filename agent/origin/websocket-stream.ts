@@ -162,7 +162,7 @@ export class WebSocketStream implements Stream {
     response.on("data", (chunk: Buffer) => {
       const part = chunk.subarray(0, room);
       room -= part.byteLength;
-      if (part.byteLength > 0) this.#wire.send((w) => w.writeBytes(FRAME.data, 0, this.#id, part));
+      if (part.byteLength > 0) this.#wire.send((w) => w.writeData(this.#id, part));
     });
     response.on("close", () => {
       if (this.#isEnded) return;

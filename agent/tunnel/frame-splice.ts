@@ -114,7 +114,7 @@ export class FrameSplice {
       this.#unsent = this.#unsent.subarray(part.length);
       windows.recordSent(id, part.length);
       // The writer copies the bytes before this returns.
-      this.#options.send((writer) => writer.writeBytes(FRAME.data, 0, id, part));
+      this.#options.send((writer) => writer.writeData(id, part));
     }
     return true;
   }

@@ -5,7 +5,7 @@
  *     type u8 | flags u8 | stream u32 | length u32 | payload
  */
 import { z } from "zod";
-import { SHARDS_MAX } from "../limits.ts";
+import { FRAME_DATA_MAX_BYTES, SHARDS_MAX } from "../limits.ts";
 import { LOCAL_SERVER_MAX_CHARS } from "../local-server.ts";
 import { freeBytes } from "../../shared/bytes.ts";
 import { parseJson } from "../../shared/json.ts";
@@ -231,6 +231,8 @@ export class FrameWriter {
   #view = new DataView(this.#bytes.buffer);
   #length = 0;
   #spares: Uint8Array<ArrayBuffer>[] = [];
+  /** Where the last frame begins if `writeData` may add to it. */
+  #lastDataAt: number | undefined;
 
   get length(): number {
     return this.#length;
@@ -241,6 +243,7 @@ export class FrameWriter {
     this.#bytes = this.#spares.pop() ?? new Uint8Array(WRITER_START_BYTES);
     this.#view = new DataView(this.#bytes.buffer);
     this.#length = 0;
+    this.#lastDataAt = undefined;
     return message;
   }
 
@@ -267,6 +270,27 @@ export class FrameWriter {
     this.#writeHeader(type, flags, stream, payload.byteLength);
     this.#bytes.set(payload, this.#length);
     this.#length += payload.byteLength;
+  }
+
+  /**
+   * A part of a body or of a TCP stream. Parts that follow one another become one frame: to read a frame costs more than its
+   * bytes, and a local server may write one byte at a time.
+   */
+  writeData(stream: number, part: Uint8Array): void {
+    const at = this.#lastDataAt ?? this.#length;
+    const start = at + FRAME_HEADER_BYTES;
+    const bytes = this.#length - start + part.byteLength;
+    const isSameStream = at < this.#length && this.#view.getUint32(at + 2) === stream;
+    if (!isSameStream || bytes > FRAME_DATA_MAX_BYTES) {
+      const newAt = this.#length;
+      this.writeBytes(FRAME.data, 0, stream, part);
+      this.#lastDataAt = newAt;
+      return;
+    }
+    this.#reserve(part.byteLength);
+    this.#bytes.set(part, this.#length);
+    this.#length += part.byteLength;
+    this.#view.setUint32(at + 6, bytes);
   }
 
   writeText(type: FrameType, flags: number, stream: number, text: string): void {
@@ -305,6 +329,7 @@ export class FrameWriter {
 
   #writeHeader(type: FrameType, flags: number, stream: number, length: number): void {
     const at = this.#length;
+    this.#lastDataAt = undefined;
     this.#view.setUint8(at, type);
     this.#view.setUint8(at + 1, flags);
     this.#view.setUint32(at + 2, stream);

@@ -84,6 +84,8 @@ export class AgentLink {
   #lastReceivedAtMs: number;
   /** Frames that no stream takes, and the agent's own state. */
   readonly #stray = new StrayFrames();
+  /** What the agent may still send for streams that this side has ended: at most the window of each. */
+  #endedBytes = 0;
   #attachment: AgentAttachment;
 
   /**
@@ -184,6 +186,7 @@ export class AgentLink {
   /** Ends the stream early, and notifies the agent. */
   reset(id: number, code: ResetCode, reason: string): void {
     if (!this.#streams.delete(id)) return;
+    this.#endedBytes += STREAM_WINDOW_BYTES;
     this.windows.drop(id);
     this.#freeLargeBuffers();
     this.send((writer) => writer.writeCodeAndText(FRAME.reset, id, code, reason));
@@ -277,7 +280,14 @@ export class AgentLink {
     }
     if (stream && isEmptyPart(frame)) return this.#countStray();
     if (stream) return stream.onFrame(frame);
-    return frame.type >= FRAME.response && frame.type <= FRAME.close && this.#countStray();
+    return frame.type >= FRAME.response && frame.type <= FRAME.close && this.#drop(frame);
+  }
+
+  /** A frame of an unknown stream. @returns false when there are more than can have been in flight. */
+  #drop({ payload: { byteLength } }: Frame): boolean {
+    if (byteLength === 0 || byteLength > this.#endedBytes) return this.#countStray();
+    this.#endedBytes -= byteLength;
+    return true;
   }
 
   /** @returns false when there are too many. */

@@ -59,7 +59,7 @@ export function sendBody(body: ReadableStream, deps: UploadDeps): Upload {
       } else {
         const part = rest.subarray(0, available);
         link.windows.recordSent(stream, part.byteLength);
-        link.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
+        link.send((writer) => writer.writeData(stream, part));
         rest = rest.subarray(part.byteLength);
       }
     }

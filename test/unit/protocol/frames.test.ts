@@ -17,7 +17,11 @@ import {
 } from "../../../protocol/wire/frames.ts";
 import { readFrames } from "../../../protocol/wire/read-frames.ts";
 import { parseResponseHead } from "../../../protocol/wire/response-head.ts";
-import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX } from "../../../protocol/limits.ts";
+import {
+  FRAME_DATA_MAX_BYTES,
+  RESPONSE_HEAD_MAX_BYTES,
+  RESPONSE_HEADERS_MAX,
+} from "../../../protocol/limits.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 
@@ -52,6 +56,40 @@ describe("frames", () => {
     expect([...data!.payload]).toEqual([1, 2, 3]);
     expect(parseCredit(credit!.payload)).toBe(0xfffffffe);
     expect(frames).toHaveLength(3);
+  });
+
+  test("of data that follow one another become one, up to a bound, and none is added to a message that was taken", () => {
+    const writer = new FrameWriter();
+    const summarize = () => {
+      const { frames } = read(writer.take().slice());
+      return frames.map(({ stream, payload }) => [
+        stream,
+        String.fromCharCode(...payload.slice(0, 9)),
+      ]);
+    };
+    for (const letter of "abc") writer.writeData(1, utf8(letter));
+    writer.writeData(0xffffffff, utf8("d"));
+    writer.writeData(0xffffffff, utf8("e"));
+    writer.writeData(1, utf8("f"));
+    writer.writeCredit(1, 0x67676767);
+    writer.writeData(1, utf8("h"));
+    writer.writeBytes(FRAME.data, FLAG.end, 1, utf8("i"));
+    expect(summarize()).toEqual([
+      [1, "abc"],
+      [0xffffffff, "de"],
+      [1, "f"],
+      [1, "gggg"],
+      [1, "h"],
+      [1, "i"],
+    ]);
+    writer.writeData(1, utf8("k"));
+    expect(summarize()).toEqual([[1, "k"]]);
+
+    for (let part = 0; part < 5; part++)
+      writer.writeData(1, new Uint8Array(FRAME_DATA_MAX_BYTES / 2));
+    const { frames } = read(writer.take().slice());
+    const half = FRAME_DATA_MAX_BYTES / 2;
+    expect(frames.map(({ payload }) => payload.byteLength)).toEqual([2 * half, 2 * half, half]);
   });
 
   test("of every type are read as they were written", () => {

@@ -107,6 +107,27 @@ test.each(STRAY_FRAMES)("%s are accepted up to a bound", (_, write) => {
   vi.useRealTimers();
 });
 
+test("all bytes of a stream's window may follow its reset, however small their frames are", () => {
+  vi.useFakeTimers();
+  const { link, onViolation } = createLink();
+  const id = link.open(stream);
+  link.reset(id, RESET.canceled, "");
+  const sendParts = (count: number, part: string) => {
+    const writer = new FrameWriter();
+    for (let n = 0; n < count; n++) writer.writeText(FRAME.data, 0, id, part);
+    link.receive(writer.take().slice().buffer);
+    vi.runAllTimers();
+  };
+  const part = "a".repeat(16);
+  const messages = 4;
+  for (let message = 0; message < messages; message++)
+    sendParts(STREAM_WINDOW_BYTES / part.length / messages, part);
+  expect(onViolation).not.toHaveBeenCalled();
+  sendParts(STRAY_FRAMES_PER_SECOND_MAX + 1, "a");
+  expect(onViolation).toHaveBeenCalledTimes(1);
+  vi.useRealTimers();
+});
+
 test.each([FRAME.hello, FRAME.request, 0x7f as typeof FRAME.request])(
   "a frame of type %i, which agents do not send, violates the protocol",
   (type) => {
