@@ -19,6 +19,11 @@ const BUFFER_MIN_BYTES = 4 * 1024;
 const BUFFER_MAX_BYTES = 256 * 1024;
 /** All buffers of the process together, beyond the smallest size of each. */
 const GROWN_BUFFERS_MAX_BYTES = 8 * 1024 * 1024;
+/**
+ * Bytes that a socket reads before others have their turn. libuv reads a full buffer up to 32 times in a turn of the event loop,
+ * and what a receiver does with the bytes can take long.
+ */
+const TURN_MAX_BYTES = BUFFER_MAX_BYTES;
 /** One growth takes at most this fraction of the remaining budget, so that it lasts for many streams. */
 const GROWTH_MAX_PART = 1 / 16;
 
@@ -36,6 +41,10 @@ class SocketReader {
   #buffer = allocate(BUFFER_MIN_BYTES);
   /** Whether a receiver may still use the bytes that were read last. */
   #isHeld = false;
+  #socket: Socket | undefined;
+  /** What full buffers have brought since the last turn of the others. */
+  #turnBytes = 0;
+  #isYielding = false;
 
   /** The option `onread` of `net.connect` and `tls.connect`. */
   get onread() {
@@ -48,6 +57,7 @@ class SocketReader {
 
   attach(socket: Socket): Socket {
     readers.set(socket, this);
+    this.#socket = socket;
     // A socket starts reading when it is connected unless it is paused.
     socket.pause();
     return socket.once("close", () => this.#resize(BUFFER_MIN_BYTES));
@@ -55,13 +65,27 @@ class SocketReader {
 
   #read(length: number, buffer: Uint8Array): boolean {
     const { receive } = this;
+    this.#isYielding = false;
     const shouldContinue = receive?.(buffer.subarray(0, length)) ?? false;
     this.#isHeld = !shouldContinue || receive !== this.receive;
     // The socket got a new receiver meanwhile, which decides whether the socket reads on.
     if (receive !== this.receive) return true;
     // It grows even while `receive` holds the bytes: a write to TLS always ends in a later turn, so they are held each time.
-    if (length === buffer.length && length < BUFFER_MAX_BYTES) this.#resize(length * 4);
-    return shouldContinue;
+    const isFull = length === buffer.length;
+    if (isFull && length < BUFFER_MAX_BYTES) this.#resize(length * 4);
+    this.#turnBytes = isFull ? this.#turnBytes + length : 0;
+    if (!shouldContinue || this.#turnBytes < TURN_MAX_BYTES) return shouldContinue;
+    this.#yield();
+    return false;
+  }
+
+  /** Reads on after the other sockets, unless it was paused or has read meanwhile. */
+  #yield(): void {
+    this.#turnBytes = 0;
+    this.#isYielding = true;
+    setImmediate(() => {
+      if (this.#isYielding && !this.#socket!.isPaused()) this.#socket!.resume();
+    });
   }
 
   #resize(bytes: number): void {

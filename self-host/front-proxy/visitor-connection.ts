@@ -6,6 +6,7 @@
 import type { Socket } from "node:net";
 import { EMPTY } from "./http1/buffers.ts";
 import { CLOSED, HEAD, LAST, QUEUED, RESPONSE, UPGRADED, type Phase } from "./connection-phase.ts";
+import { HeldBytes } from "./held-bytes.ts";
 import { HeadBuffer } from "./http1/head-buffer.ts";
 import {
   BODY_PAUSE_MAX_MS,
@@ -16,7 +17,6 @@ import {
   LINGER_PAUSE_MAX_MS,
   PROGRAM_UNREAD_MAX_MS,
   QUEUED_MAX_MS,
-  STALLED_MS,
   UNREAD_MAX_MS,
   UPSTREAM_IDLE_MAX_MS,
 } from "./limits.ts";
@@ -38,7 +38,7 @@ import {
   type Refusal,
 } from "./refusals.ts";
 import { acceptWebSocket } from "./websockets/accepted-web-socket.ts";
-import type { OpenWebSocket } from "./websockets/open-web-socket.ts";
+import { hasStalled, type OpenWebSocket } from "./websockets/open-web-socket.ts";
 import { joinRelay } from "./relay/agent-connection.ts";
 import { findDestination, UpstreamConnection } from "./upstream.ts";
 import type { Visitor, VisitorConnectionOptions } from "./visitor-connection-options.ts";
@@ -54,7 +54,7 @@ export class VisitorConnection {
   readonly #response = new ResponseReader();
   readonly #upstream: UpstreamConnection;
   #phase: Phase = HEAD;
-  #heldBytes: Uint8Array | undefined;
+  readonly #held = new HeldBytes(() => this.#continue());
   /** The last request, until its response begins. */
   #queued: QueuedItem | undefined;
   /** The last request, until its response begins, if it may be sent again. */
@@ -110,7 +110,7 @@ export class VisitorConnection {
       this.#refuse(NO_ANSWER);
     } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#hasResponseBegun) {
       this.#refuse(TOO_SLOW);
-    } else if (phase.kind === "response" && this.#heldBytes && silentMs > HELD_MAX_MS) {
+    } else if (phase.kind === "response" && this.#held.bytes && silentMs > HELD_MAX_MS) {
       reset(this.#visitor);
     } else if (phase.kind === "body" && !this.#upstream.isFlushed && silentMs > HELD_MAX_MS) {
       reset(this.#visitor);
@@ -141,40 +141,30 @@ export class VisitorConnection {
     while (rest.length > 0) {
       const { kind } = this.#phase;
       if (kind === "head") rest = this.#receiveHead(rest);
-      else if (kind === "body") rest = this.#receiveBody(rest);
-      else if (kind === "upgraded") {
+      else if (kind === "body") {
+        rest = this.#receiveBody(rest);
+        if (rest.length > 0 && this.#phase.kind === "body") return this.#held.yield(rest);
+      } else if (kind === "upgraded") {
         rest = rest.subarray(this.#webSocket!.receiveFromVisitor(rest));
-        if (rest.length > 0) return this.#hold(rest);
-      } else if (kind === "queued" || kind === "response") return this.#hold(rest);
+        if (rest.length > 0) return this.#held.hold(rest);
+      } else if (kind === "queued" || kind === "response") return this.#held.hold(rest);
       else return kind === "lingering" || kind === "last";
     }
     return this.#canReceive;
   }
 
-  /** @returns false: nothing more is read until `#continue` goes on with these bytes. */
-  #hold(bytes: Uint8Array): false {
-    this.#heldBytes = bytes;
-    return false;
-  }
-
   /** Goes on with the bytes that had to wait, and with reading, unless there is something to wait for. */
   readonly #continue = (): void => {
     if (!this.#canReceive) return;
-    const held = this.#heldBytes;
-    this.#heldBytes = undefined;
+    const held = this.#held.take();
     if (held === undefined || this.#receive(held)) this.#visitor.resume();
   };
 
   get #canReceive(): boolean {
     if (this.#phase.kind === "joined") return false;
-    const { isFlushed } = this.#upstream;
-    return isFlushed && !this.#isStalled && !this.#webSocket?.limits.allowance.isUsedUp;
-  }
-
-  /** Whether the other end of a WebSocket reads nothing. workerd has no bound for the answers to what it sends. */
-  get #isStalled(): boolean {
-    if (this.#webSocket === undefined || this.#unreadSinceMs === undefined) return false;
-    return performance.now() - this.#unreadSinceMs > STALLED_MS[this.#webSocket.kind];
+    if (this.#held.isYielding || this.#webSocket?.limits.allowance.isUsedUp) return false;
+    const isStalled = this.#webSocket && hasStalled(this.#webSocket, this.#unreadSinceMs);
+    return this.#upstream.isFlushed && !isStalled;
   }
 
   #receiveHead(bytes: Uint8Array): Uint8Array {
@@ -325,7 +315,7 @@ export class VisitorConnection {
     this.#phase = { kind: "joined" };
     this.metrics.kind = "program";
     // HTTP/2 has no upgrades.
-    const ends = { agent: this.#visitor as Socket, relay, unread: this.#heldBytes };
+    const ends = { agent: this.#visitor as Socket, relay, unread: this.#held.bytes };
     joinRelay({ ...ends, head: text, bytes, onWebSocketEnd: () => this.#endVisitor() });
   }
 

@@ -10,13 +10,15 @@ export interface BodyReader {
   readonly isComplete: boolean;
   /**
    * @param onData called with the data, in order.
-   * @returns how many of the bytes belong to the body, or undefined when it is malformed.
+   * @returns how many of the bytes belong to the body, or undefined when it is malformed. There may be more in the bytes if
+   * the body is not complete.
    */
   read(bytes: Uint8Array, onData?: HandleData): number | undefined;
 }
 
-export function createBodyReader(length: BodyLength): BodyReader {
-  return length === "chunked" ? new ChunkedBody() : new FixedLengthBody(length);
+/** @param framingMaxBytes how much of the chunked coding besides the data is read at a time. */
+export function createBodyReader(length: BodyLength, framingMaxBytes = Infinity): BodyReader {
+  return length === "chunked" ? new ChunkedBody(framingMaxBytes) : new FixedLengthBody(length);
 }
 
 class FixedLengthBody implements BodyReader {
@@ -66,6 +68,11 @@ class ChunkedBody implements BodyReader {
   #size = 0;
   #digits = 0;
   #ignoredBytes = 0;
+  readonly #framingMaxBytes: number;
+
+  constructor(framingMaxBytes: number) {
+    this.#framingMaxBytes = framingMaxBytes;
+  }
 
   get isComplete(): boolean {
     return this.#state === "complete";
@@ -73,10 +80,13 @@ class ChunkedBody implements BodyReader {
 
   read(bytes: Uint8Array, onData?: HandleData): number | undefined {
     let at = 0;
+    let framingBytes = 0;
     while (at < bytes.length && this.#state !== "complete") {
+      if (framingBytes >= this.#framingMaxBytes) break;
       if (this.#state !== "data") {
         if (!this.#step(bytes[at]!)) return undefined;
         at += 1;
+        framingBytes += 1;
         continue;
       }
       const end = Math.min(bytes.length, at + this.#size);

@@ -11,13 +11,18 @@ import type { RequestHead } from "./request-head.ts";
 /** workerd never sends it. */
 export const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
+/**
+ * Of the chunked coding besides the data, read before other visitors have their turn: a visitor can send chunks of one byte, or with
+ * long extensions.
+ */
+export const FRAMING_TURN_MAX_BYTES = 16 * 1024;
 const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 
 interface BodyPart {
   /** The bytes to forward, in order. */
   forward: Uint8Array[];
-  /** How many of the bytes that were read belong to the body. */
+  /** How many of the bytes were read. If there are more and the body is not complete, they have to wait for a later turn. */
   length: number;
 }
 
@@ -28,7 +33,7 @@ export class RequestBody {
 
   /** @param invite called if the visitor may wait for it, and nothing of the body arrives for a moment. */
   constructor(head: Pick<RequestHead, "body" | "expectsContinue">, invite: () => void) {
-    this.#reader = createBodyReader(head.body);
+    this.#reader = createBodyReader(head.body, FRAMING_TURN_MAX_BYTES);
     this.#isChunked = head.body === "chunked";
     if (head.expectsContinue) this.#invitation = setTimeout(invite, CONTINUE_AFTER_MS);
   }

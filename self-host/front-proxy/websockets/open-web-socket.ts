@@ -1,4 +1,5 @@
 /** A connection whose WebSocket the server has accepted. */
+import { STALLED_MS } from "../limits.ts";
 import type { FrameAllowance } from "./frame-allowance.ts";
 import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
 
@@ -9,6 +10,14 @@ export interface OpenWebSocket {
   receiveFromVisitor(bytes: Uint8Array): number;
   /** @param onWritten called when all bytes were written to the visitor. */
   receiveFromServer(bytes: Uint8Array, onWritten: () => void): void;
+}
+
+/**
+ * Whether its other end reads nothing. workerd has no bound for the answers to what that end sends.
+ * @param unreadSinceMs when bytes began to wait for it; undefined if none do.
+ */
+export function hasStalled({ kind }: OpenWebSocket, unreadSinceMs: number | undefined): boolean {
+  return unreadSinceMs !== undefined && performance.now() - unreadSinceMs > STALLED_MS[kind];
 }
 
 /** What it may do to workerd. */

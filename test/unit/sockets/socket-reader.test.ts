@@ -4,6 +4,7 @@ import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer as createTcpServer } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
+import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { connectSocket, connectTlsSocket, setReceiver } from "../../../sockets/socket-reader.ts";
 import { createCertificate } from "../../harness/fakes/certificate.ts";
@@ -64,4 +65,47 @@ test("reads grow also when the receiver holds the bytes of each, as one that wri
   const reads = await receive(createTcpServer(send), connectTcp);
   const largest = Math.max(...reads.map(({ length }) => length));
   expect(largest).toBeGreaterThan(FIRST_READ_MAX_BYTES);
+});
+
+/** Sends without end, and counts what the kernel has taken. */
+const FLOOD = `
+  const { parentPort, workerData } = require("node:worker_threads");
+  const part = Buffer.alloc(64 * 1024);
+  const server = require("node:net").createServer((socket) => {
+    const send = () => socket.write(part, (error) => {
+      if (error) return;
+      Atomics.add(workerData, 0, part.length);
+      send();
+    });
+    socket.on("error", () => server.close());
+    for (let n = 0; n < 16; n += 1) send();
+  });
+  server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port));
+`;
+
+test("a socket whose sender is faster than its receiver leaves turns to others", async () => {
+  const sent = new Int32Array(new SharedArrayBuffer(4));
+  const sender = new Worker(FLOOD, { eval: true, workerData: sent });
+  const [port] = (await once(sender, "message")) as [number];
+  const socket = connectTcp(port);
+  let received = 0;
+  let turnBytes = 0;
+  let mostBytes = 0;
+  const { promise: isDone, resolve: finish } = Promise.withResolvers<void>();
+  setReceiver(socket, (bytes) => {
+    received += bytes.length;
+    if (turnBytes === 0) setImmediate(() => (turnBytes = 0));
+    turnBytes += bytes.length;
+    mostBytes = Math.max(mostBytes, turnBytes);
+    if (received > SENT.length) finish();
+    // The sender goes on meanwhile, until the kernel has enough for the next read.
+    const untilMs = performance.now() + 20;
+    while (Atomics.load(sent, 0) - received < 512 * 1024 && performance.now() < untilMs);
+    return true;
+  });
+  socket.resume();
+  await isDone;
+  socket.destroy();
+  await sender.terminate();
+  expect(mostBytes).toBeLessThanOrEqual(512 * 1024);
 });

@@ -356,3 +356,22 @@ describe("a connection ends", () => {
     await vi.waitUntil(() => stage.closed === 1, WAIT_OPTIONS);
   });
 });
+
+test("a visitor who sends very many chunks does not keep the request of another one waiting", async () => {
+  const sender = await stage.visit();
+  sender.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const origin = await stage.server();
+  await origin.waitFor("\r\n\r\n");
+  const other = await stage.visit();
+  const count = 100_000;
+  sender.send(`${"1\r\n~\r\n".repeat(count)}0\r\n\r\n`);
+  other.send(GET);
+  const countReceived = () => origin.received.split("~").length - 1;
+  let before = 0;
+  origin.socket.on("data", () => {
+    if (stage.arrived.length === 1) before = countReceived();
+  });
+  await vi.waitUntil(() => countReceived() === count, WAIT_OPTIONS);
+  expect(stage.arrived).toHaveLength(2);
+  expect(before).toBeLessThan(count);
+});

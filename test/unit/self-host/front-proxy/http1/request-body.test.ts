@@ -1,6 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RequestBody } from "../../../../../self-host/front-proxy/http1/request-body.ts";
+import {
+  FRAMING_TURN_MAX_BYTES,
+  RequestBody,
+} from "../../../../../self-host/front-proxy/http1/request-body.ts";
 
 /** Reads the bytes in parts of these sizes. @returns what is forwarded and what follows, or null when it is malformed. */
 function read(body: number | "chunked", text: string, sizes: number[] = []) {
@@ -67,13 +70,33 @@ describe("a chunked body", () => {
   });
 
   test("of many chunks that arrive together is forwarded as one chunk", () => {
-    const data = "0123456789".repeat(1_000);
+    const data = "0123456789".repeat(300);
     const text = encode(data.split(""));
     expect(read("chunked", text)).toEqual({
       forwarded: encode([data]),
       rest: "",
       isComplete: true,
     });
+  });
+
+  test("of very many chunks, or long extensions, is read in parts, so that others have their turn", () => {
+    const chunks = Array.from({ length: 4_000 }, (_, index) => String(index % 10));
+    const extension = `;${"a".repeat(4_000)}`;
+    for (const text of [
+      encode(chunks),
+      encode(chunks).replaceAll("1\r\n1", `1${extension}\r\n1`),
+    ]) {
+      const bytes = Buffer.from(text);
+      const reader = new RequestBody({ body: "chunked", expectsContinue: false }, () => undefined);
+      let data = "";
+      for (let at = 0; !reader.isComplete;) {
+        const { forward, length } = reader.read(bytes.subarray(at))!;
+        expect(length).toBeLessThanOrEqual(2 * FRAMING_TURN_MAX_BYTES);
+        at += length;
+        data += forward[1]?.toString() ?? "";
+      }
+      expect(data).toBe(chunks.join(""));
+    }
   });
 
   test("loses its extensions and trailers, however it is cut", () => {
