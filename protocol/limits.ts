@@ -22,6 +22,8 @@ export const CREDIT_GRANT_BYTES = 128 * 1024;
 export const RESPONSE_HEADERS_MAX = 256;
 /** A response's head as the JSON of its frame. */
 export const RESPONSE_HEAD_MAX_BYTES = 128 * 1024;
+/** What a WebSocket message that waits or is on its way counts besides its payload. workerd needs about twice as much. */
+export const MESSAGE_OVERHEAD_BYTES = 512;
 /** The largest WebSocket message of a visitor or a local server: the platform's own maximum. */
 export const WEBSOCKET_MESSAGE_MAX_BYTES = 32 * 1024 * 1024;
 export const HELLO_TIMEOUT_MS = 10_000;

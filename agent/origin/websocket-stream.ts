@@ -212,7 +212,7 @@ export class WebSocketStream implements Stream {
       next.rest = next.rest.subarray(part.byteLength);
       const type = next.isBinary ? FRAME.binary : FRAME.text;
       const flags = next.rest.byteLength > 0 ? FLAG.more : 0;
-      this.#wire.windows.recordSent(this.#id, part.byteLength);
+      this.#wire.windows.recordMessageSent(this.#id, part.byteLength);
       this.#wire.send((writer) => writer.writeBytes(type, flags, this.#id, part));
       this.#count("bytesOut", part.byteLength, flags === 0);
       if (flags === 0) this.#backlog.shift();

@@ -132,7 +132,7 @@ type NextStep = string | ((rejection: Rejection) => string);
 export const GENERAL_ADVICE = {
   BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
   protocol_error: ({ server }: Rejection) =>
-    `The agent and the server have no protocol version in common. ${formatUpdateAdvice(server)}`,
+    `The versions of the agent and the server may not fit together. ${formatUpdateAdvice(server)}`,
   agent_too_old: ({ server }: Rejection) => formatUpdateAdvice(server),
   organization_not_approved: "Ask the operator of the server to approve it.",
 } satisfies Advice & Partial<Record<CloseSubcode, NextStep>>;

@@ -3,6 +3,7 @@
  * have a hundred thousand frames, and to handle one can take tens of microseconds. All tunnels of a self-hosted server share a thread,
  * which looks for the input of other connections only when it has nothing left to do.
  */
+import { MESSAGE_OVERHEAD_BYTES } from "../../protocol/limits.ts";
 import type { Frame } from "../../protocol/wire/frames.ts";
 import { MessageReader } from "../../protocol/wire/read-frames.ts";
 import type { BufferedBytes } from "./buffered-bytes.ts";
@@ -15,8 +16,6 @@ export const FRAMES_PER_TURN_MAX = 128;
  * while frames wait, so that no token would expire.
  */
 const TURN_MS = 1;
-/** The cost of a waiting message besides its bytes. */
-const MESSAGE_OVERHEAD_BYTES = 512;
 
 interface FrameReceiverOptions {
   buffered: BufferedBytes;
@@ -26,8 +25,10 @@ interface FrameReceiverOptions {
   onFrame(frame: Frame): boolean;
   /** The frames of a message, or those of a turn, were handled. */
   onHandled?(): void;
-  /** The message is invalid, or more wait than may. Nothing more is read. */
+  /** The message is invalid. Nothing more is read. */
   onViolation(): void;
+  /** More wait than may. Nothing more is read. */
+  onOverload(): void;
 }
 
 export class FrameReceiver {
@@ -54,7 +55,7 @@ export class FrameReceiver {
     this.#waiting.push(reader);
     this.#count(reader.byteLength + MESSAGE_OVERHEAD_BYTES);
     const { buffered, reserveBytes } = this.#options;
-    if (this.#waitingBytes > reserveBytes && buffered.isFull) this.#fail();
+    if (this.#waitingBytes > reserveBytes && buffered.isFull) this.#fail("onOverload");
   }
 
   /** Runs a callback once, when all messages that have arrived are read: now, if none wait. */
@@ -78,7 +79,7 @@ export class FrameReceiver {
       const frame = reader.read();
       if (!frame || !this.#options.onFrame(frame)) {
         this.#options.onHandled?.();
-        return this.#fail();
+        return this.#fail("onViolation");
       }
       this.#frames += 1;
       if (this.#frames === FRAMES_PER_TURN_MAX) this.#yield();
@@ -112,9 +113,9 @@ export class FrameReceiver {
     this.#options.buffered.add(bytes);
   }
 
-  #fail(): void {
+  #fail(reason: "onViolation" | "onOverload"): void {
     if (this.#isClosed) return;
     this.close();
-    this.#options.onViolation();
+    this.#options[reason]();
   }
 }

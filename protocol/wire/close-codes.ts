@@ -41,6 +41,8 @@ export const CLOSE = {
   unsupported_version: 4426,
   /** The token's or the plan's number of tunnels is in use. */
   quota_exceeded: 4429,
+  /** The agent sent more at once than the tunnel can hold: reconnect. */
+  overloaded: 4431,
   internal: 4500,
   /** The server restarts, or its database does not answer: reconnect. */
   going_away: 4503,
@@ -54,6 +56,7 @@ const RECONNECT: ReadonlySet<number> = new Set([
   CLOSE.tunnel_stopped,
   CLOSE.server_changed,
   CLOSE.port_unusable,
+  CLOSE.overloaded,
   CLOSE.internal,
   CLOSE.going_away,
 ]);

@@ -6,10 +6,13 @@
  * outstanding on each stream are outside the connection's window, so that streams whose readers have
  * stalled can fill it without stopping the others.
  */
-import { CREDIT_GRANT_BYTES, STREAM_RESERVE_BYTES } from "../limits.ts";
+import { CREDIT_GRANT_BYTES, MESSAGE_OVERHEAD_BYTES, STREAM_RESERVE_BYTES } from "../limits.ts";
 
 interface SendState {
-  outstanding: number;
+  /** Payload that was sent and not credited. */
+  payload: number;
+  /** What the WebSocket messages of this payload count besides it. */
+  overhead: number;
   ended: boolean;
   wake: (() => void) | undefined;
 }
@@ -40,19 +43,31 @@ export class SendWindows {
   /** How many bytes may be sent on the stream now. */
   available(stream: number): number {
     if (this.#isPaused) return 0;
-    const outstanding = this.#streams.get(stream)?.outstanding ?? 0;
+    const outgoing = this.#streams.get(stream);
+    const outstanding = outgoing ? countOutstanding(outgoing) : 0;
     const reserve = Math.max(0, STREAM_RESERVE_BYTES - outstanding);
     const shared = Math.max(0, this.#connectionWindow - this.#shared);
     return Math.min(this.#streamWindow - outstanding, reserve + shared);
   }
 
-  /** Bytes that were sent on the stream and have not been credited yet. */
+  /** Payload that was sent on the stream and has not been credited yet. */
   outstanding(stream: number): number {
-    return this.#streams.get(stream)?.outstanding ?? 0;
+    return this.#streams.get(stream)?.payload ?? 0;
   }
 
   recordSent(stream: number, bytes: number): void {
-    this.#addOutstanding(this.#getOrAdd(stream), bytes);
+    this.#addOutstanding(this.#getOrAdd(stream), bytes, 0);
+  }
+
+  /**
+   * Records a WebSocket message, or a part of one. It counts more than its payload: otherwise a window of tiny messages would keep
+   * the other end busy for seconds, with all other streams of the connection behind them. Nothing is credited for empty ones, so
+   * they count only beside others.
+   */
+  recordMessageSent(stream: number, bytes: number): void {
+    const outgoing = this.#getOrAdd(stream);
+    const isCredited = outgoing.payload + bytes > 0;
+    this.#addOutstanding(outgoing, bytes, isCredited ? MESSAGE_OVERHEAD_BYTES : 0);
   }
 
   /** @returns false when the other end credited more than it was sent. */
@@ -60,8 +75,11 @@ export class SendWindows {
     const outgoing = this.#streams.get(stream);
     // Credit for a stream that has ended here may still arrive.
     if (!outgoing) return true;
-    if (bytes > outgoing.outstanding) return false;
-    this.#addOutstanding(outgoing, -bytes);
+    const { payload, overhead } = outgoing;
+    if (bytes > payload) return false;
+    // The messages that the other end has consumed are not known, only their bytes.
+    const freed = payload === 0 ? 0 : Math.ceil((overhead * bytes) / payload);
+    this.#addOutstanding(outgoing, -bytes, -freed);
     if (outgoing.ended) this.#forgetIfWithinReserve(stream, outgoing);
     else if (outgoing.wake) this.#wakeIfAvailable(stream, outgoing);
     this.#wakeBlocked();
@@ -113,32 +131,33 @@ export class SendWindows {
   #getOrAdd(stream: number): SendState {
     let outgoing = this.#streams.get(stream);
     if (!outgoing) {
-      outgoing = { outstanding: 0, ended: false, wake: undefined };
+      outgoing = { payload: 0, overhead: 0, ended: false, wake: undefined };
       this.#streams.set(stream, outgoing);
     }
     return outgoing;
   }
 
-  #addOutstanding(outgoing: SendState, bytes: number): void {
-    const before = Math.max(0, outgoing.outstanding - STREAM_RESERVE_BYTES);
-    outgoing.outstanding += bytes;
-    this.#shared += Math.max(0, outgoing.outstanding - STREAM_RESERVE_BYTES) - before;
-    this.#onOutstandingChanged?.(bytes);
+  #addOutstanding(outgoing: SendState, payload: number, overhead: number): void {
+    const before = countBeyondReserve(outgoing);
+    outgoing.payload += payload;
+    outgoing.overhead += overhead;
+    this.#shared += countBeyondReserve(outgoing) - before;
+    this.#onOutstandingChanged?.(payload + overhead);
   }
 
   #forgetIfWithinReserve(stream: number, outgoing: SendState): void {
-    if (outgoing.outstanding <= STREAM_RESERVE_BYTES) this.#forget(stream, outgoing);
+    if (outgoing.payload <= STREAM_RESERVE_BYTES) this.#forget(stream, outgoing);
   }
 
   #forget(stream: number, outgoing: SendState): void {
-    this.#addOutstanding(outgoing, -outgoing.outstanding);
+    this.#addOutstanding(outgoing, -outgoing.payload, -outgoing.overhead);
     this.#streams.delete(stream);
   }
 
   /** A stream whose own window is full waits for its own credit, any other one for the connection's window. */
   #wakeIfAvailable(stream: number, outgoing: SendState): void {
     if (this.available(stream) > 0) this.#wake(stream, outgoing);
-    else if (outgoing.outstanding < this.#streamWindow) this.#blocked.add(stream);
+    else if (countOutstanding(outgoing) < this.#streamWindow) this.#blocked.add(stream);
   }
 
   /** Each step resumes one stream, so that a flood of small credits costs little, however many streams wait. */
@@ -157,6 +176,14 @@ export class SendWindows {
     outgoing.wake = undefined;
     wake?.();
   }
+}
+
+function countOutstanding({ payload, overhead }: SendState): number {
+  return payload + overhead;
+}
+
+function countBeyondReserve(outgoing: SendState): number {
+  return Math.max(0, countOutstanding(outgoing) - STREAM_RESERVE_BYTES);
 }
 
 /** The bytes that one end has received on a stream, and those of them that it has yet to credit. */

@@ -63,6 +63,7 @@ interface AgentLinkOptions {
   buffered: BufferedBytes;
   pace: Pace;
   onViolation: () => void;
+  onOverload: () => void;
 }
 
 export class AgentLink {
@@ -79,6 +80,7 @@ export class AgentLink {
   #nextStream = crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
   readonly #receiver: FrameReceiver;
   readonly #onViolation: () => void;
+  readonly #onOverload: () => void;
   /** Callbacks that run after the frames that arrived together are read. */
   #afterMessage: (() => void)[] = [];
   #lastReceivedAtMs: number;
@@ -91,12 +93,14 @@ export class AgentLink {
   /**
    * @param options.pace of the tunnel: agents of a pool share it.
    * @param options.onViolation called when the agent has violated the protocol, to disconnect it.
+   * @param options.onOverload called when the agent sends more than can wait here or be ignored, to disconnect it: an agent that
+   * follows the protocol can do so too.
    */
   constructor(
     socket: WebSocket,
     attachment: AgentAttachment,
     lastReceivedAtMs: number,
-    { buffered, pace, onViolation }: AgentLinkOptions,
+    { buffered, pace, onViolation, onOverload }: AgentLinkOptions,
   ) {
     this.socket = socket;
     this.#sender = new FrameSender(socket);
@@ -110,8 +114,10 @@ export class AgentLink {
       onFrame: (frame) => this.#deliver(frame),
       onHandled: () => this.#runAfterMessage(),
       onViolation,
+      onOverload,
     });
     this.#onViolation = onViolation;
+    this.#onOverload = onOverload;
     const { streamWindow, connectionWindow } = attachment.hello ?? {
       streamWindow: 0,
       connectionWindow: 0,
@@ -185,11 +191,20 @@ export class AgentLink {
 
   /** Ends the stream early, and notifies the agent. */
   reset(id: number, code: ResetCode, reason: string): void {
-    if (!this.#streams.delete(id)) return;
+    if (!this.abandon(id)) return;
+    this.send((writer) => writer.writeCodeAndText(FRAME.reset, id, code, reason));
+  }
+
+  /**
+   * Ends the stream on this side only. What the agent sends on it until it knows is dropped.
+   * @returns false when it has ended already.
+   */
+  abandon(id: number): boolean {
+    if (!this.#streams.delete(id)) return false;
     this.#endedBytes += STREAM_WINDOW_BYTES;
     this.windows.drop(id);
     this.#freeLargeBuffers();
-    this.send((writer) => writer.writeCodeAndText(FRAME.reset, id, code, reason));
+    return true;
   }
 
   /** A busy link uses them again; for others, each large head would leave half a megabyte in memory. */
@@ -251,7 +266,10 @@ export class AgentLink {
     for (const run of callbacks) run();
   }
 
-  /** Frames of an unknown stream were in flight when it ended; they are dropped, up to a bound. */
+  /**
+   * Frames of an unknown stream were in flight when it ended; they are dropped, up to a bound.
+   * @returns false when the frame violates the protocol.
+   */
   #deliver(frame: Frame): boolean {
     if (frame.type === FRAME.credit) {
       const bytes = parseCredit(frame.payload);
@@ -283,16 +301,16 @@ export class AgentLink {
     return frame.type >= FRAME.response && frame.type <= FRAME.close && this.#drop(frame);
   }
 
-  /** A frame of an unknown stream. @returns false when there are more than can have been in flight. */
-  #drop({ payload: { byteLength } }: Frame): boolean {
+  /** A frame of an unknown stream. */
+  #drop({ payload: { byteLength } }: Frame): true {
     if (byteLength === 0 || byteLength > this.#endedBytes) return this.#countStray();
     this.#endedBytes -= byteLength;
     return true;
   }
 
-  /** @returns false when there are too many. */
-  #countStray(cost = 1): boolean {
-    return this.#stray.count(this.#lastReceivedAtMs, cost);
+  #countStray(cost = 1): true {
+    if (!this.#stray.count(this.#lastReceivedAtMs, cost)) this.#onOverload();
+    return true;
   }
 
   /** An agent of a pool waits for this answer, behind which no request is on its way to it, before it closes. */

@@ -276,6 +276,8 @@ export class Agents {
       buffered: this.buffered,
       pace,
       onViolation: () => this.rejectMessage(socket, "unreadable frame"),
+      onOverload: () =>
+        this.#disconnect(link, "overloaded", "the agent sends too many frames at once"),
     });
     link.setShardCount(this.#getShardCount());
     return link;

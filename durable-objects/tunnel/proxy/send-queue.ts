@@ -4,14 +4,13 @@
  * until it is short again.
  */
 import type { Acknowledgement } from "../../../protocol/front-proxy/acknowledgements.ts";
+import { MESSAGE_OVERHEAD_BYTES } from "../../../protocol/limits.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** A queue up to this length counts as empty: the next message need not wait. */
 export const QUEUE_SHORT_BYTES = 16 * 1024;
 /** The same for the number of messages, where they are acknowledged. */
 const QUEUE_SHORT_MESSAGES = 128;
-/** The cost of a waiting message besides its payload, so that empty ones count too. workerd needs about twice as much. */
-export const MESSAGE_OVERHEAD_BYTES = 512;
 /** The bounds of the time between two checks of a long queue. It doubles while the queue does not get shorter, and halves while it does. */
 const CHECK_MIN_MS = 1;
 const CHECK_MAX_MS = 1_000;

@@ -33,6 +33,7 @@ import { FrameReceiver } from "../frame-receiver.ts";
 import { PacedBytes } from "./paced-bytes.ts";
 
 const INVALID_MESSAGE = "the message exceeds the window or contains an invalid frame";
+const TOO_MUCH_WAITS = "more messages of the client wait than the tunnel can hold";
 
 /** The use of the agent's connection window: the bytes that all streams hold beyond their reserves. */
 export interface SharedWindow {
@@ -94,6 +95,7 @@ export class ClientStream implements Stream {
       reserveBytes: 0,
       onFrame: (frame) => this.#receiveFrame(frame),
       onViolation: () => this.fail(RESET.protocolError, INVALID_MESSAGE),
+      onOverload: () => this.fail(RESET.protocolError, TOO_MUCH_WAITS),
     });
     if (!saved) {
       this.#save();

@@ -28,6 +28,7 @@ test("an agent reconnects after a lost connection and a restart, and not after a
     "going_away",
     "heartbeat_timeout",
     "internal",
+    "overloaded",
     "port_unusable",
     "server_changed",
     "tunnel_stopped",

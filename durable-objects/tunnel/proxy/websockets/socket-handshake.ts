@@ -3,7 +3,7 @@ import { ReceiveWindow } from "../../../../protocol/wire/flow-control.ts";
 import { FLAG, FRAME, RESET, type Frame } from "../../../../protocol/wire/frames.ts";
 import { parseResponseHead } from "../../../../protocol/wire/response-head.ts";
 import type { ErrorCode } from "../../../../protocol/errors.ts";
-import { STREAM_WINDOW_BYTES } from "../../../../protocol/limits.ts";
+import { MESSAGE_OVERHEAD_BYTES, STREAM_WINDOW_BYTES } from "../../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../../agents/agent-link.ts";
 import type { Recording } from "../../captures/recording.ts";
 import {
@@ -15,7 +15,6 @@ import {
 } from "../heads.ts";
 import type { Usage } from "../../metrics/usage.ts";
 import { PacedQueue } from "../pacer.ts";
-import { MESSAGE_OVERHEAD_BYTES } from "../send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
 import { BoundedBuffer } from "../../../../shared/bounds/bounded-buffer.ts";
 

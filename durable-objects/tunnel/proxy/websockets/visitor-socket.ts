@@ -16,13 +16,14 @@ import type { ErrorCode } from "../../../../protocol/errors.ts";
 import { parseAcknowledgement } from "../../../../protocol/front-proxy/acknowledgements.ts";
 import {
   FRAME_DATA_MAX_BYTES,
+  MESSAGE_OVERHEAD_BYTES,
   WEBSOCKET_MESSAGE_MAX_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../../agents/agent-link.ts";
 import type { Recording } from "../../captures/recording.ts";
 import { PacedQueue } from "../pacer.ts";
-import { MESSAGE_OVERHEAD_BYTES, SendQueue } from "../send-queue.ts";
+import { SendQueue } from "../send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
 import type { Usage } from "../../metrics/usage.ts";
 import { BoundedBuffer } from "../../../../shared/bounds/bounded-buffer.ts";
@@ -267,7 +268,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
       next.rest = next.rest.subarray(part.byteLength);
       const { type } = next;
       const flags = next.rest.byteLength > 0 ? FLAG.more : 0;
-      this.#link.windows.recordSent(this.#id, part.byteLength);
+      this.#link.windows.recordMessageSent(this.#id, part.byteLength);
       this.#link.send((writer) => writer.writeBytes(type, flags, this.#id, part));
       this.#stopStallTimer();
       if (flags === 0) {
@@ -292,9 +293,8 @@ export class VisitorSocket implements Stream, MemoryHolder {
       }, CLOSE_ANSWER_MAX_MS);
       return;
     }
-    this.#link.finish(this.#id);
+    this.#link.abandon(this.#id);
     this.#end(close);
-    this.#link.windows.drop(this.#id);
   }
 
   #recordMemory(): void {

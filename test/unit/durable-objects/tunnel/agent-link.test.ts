@@ -20,7 +20,7 @@ const LARGE_HEAD = "a".repeat(100_000);
  * @param receivedAtMs when its agent has last sent something.
  * @param windowBytes that the agent offers for each stream and for all together.
  * @returns the link, how much memory each message that it sent was a part of, and what is called when the agent violates the
- * protocol.
+ * protocol or sends too much.
  */
 function createLink(receivedAtMs = 0, windowBytes = 0) {
   const bufferSizes: number[] = [];
@@ -28,14 +28,16 @@ function createLink(receivedAtMs = 0, windowBytes = 0) {
     send: (message: Uint8Array) => void bufferSizes.push(message.buffer.byteLength),
   };
   const onViolation = vi.fn();
+  const onOverload = vi.fn();
   const hello = { streamWindow: windowBytes, connectionWindow: windowBytes };
   const attachment = { hello } as AgentAttachment;
   const link = new AgentLink(socket as unknown as WebSocket, attachment, receivedAtMs, {
     buffered: new BufferedBytes(),
     pace: { toAgent: new Pacer(0), toVisitors: new Pacer(0) },
     onViolation,
+    onOverload,
   });
-  return { link, bufferSizes, onViolation };
+  return { link, bufferSizes, onViolation, onOverload };
 }
 
 const stream = {
@@ -93,25 +95,31 @@ const STRAY_FRAMES: [what: string, write: (writer: FrameWriter, id: number) => v
 
 test.each(STRAY_FRAMES)("%s are accepted up to a bound", (_, write) => {
   vi.useFakeTimers();
-  const violate = (frames: number): boolean => {
-    const { link, onViolation } = createLink();
+  const overload = (frames: number): boolean => {
+    const { link, onViolation, onOverload } = createLink();
     const id = link.open(stream);
     const writer = new FrameWriter();
     for (let n = 0; n < frames; n++) write(writer, id);
     link.receive(writer.take().slice().buffer);
     vi.runAllTimers();
-    return onViolation.mock.calls.length > 0;
+    expect(onViolation).not.toHaveBeenCalled();
+    return onOverload.mock.calls.length > 0;
   };
-  expect(violate(STRAY_FRAMES_PER_SECOND_MAX)).toBe(false);
-  expect(violate(STRAY_FRAMES_PER_SECOND_MAX + 1)).toBe(true);
+  expect(overload(STRAY_FRAMES_PER_SECOND_MAX)).toBe(false);
+  expect(overload(STRAY_FRAMES_PER_SECOND_MAX + 1)).toBe(true);
   vi.useRealTimers();
 });
 
-test("all bytes of a stream's window may follow its reset, however small their frames are", () => {
+const ENDS: [name: string, end: (link: AgentLink, id: number) => void][] = [
+  ["reset", (link, id) => link.reset(id, RESET.canceled, "")],
+  ["last frame from this side", (link, id) => void link.abandon(id)],
+];
+
+test.each(ENDS)("all bytes of a stream's window may follow its %s, in tiny frames", (_, end) => {
   vi.useFakeTimers();
-  const { link, onViolation } = createLink();
+  const { link, onViolation, onOverload } = createLink();
   const id = link.open(stream);
-  link.reset(id, RESET.canceled, "");
+  end(link, id);
   const sendParts = (count: number, part: string) => {
     const writer = new FrameWriter();
     for (let n = 0; n < count; n++) writer.writeText(FRAME.data, 0, id, part);
@@ -122,9 +130,10 @@ test("all bytes of a stream's window may follow its reset, however small their f
   const messages = 4;
   for (let message = 0; message < messages; message++)
     sendParts(STREAM_WINDOW_BYTES / part.length / messages, part);
-  expect(onViolation).not.toHaveBeenCalled();
+  expect(onOverload).not.toHaveBeenCalled();
   sendParts(STRAY_FRAMES_PER_SECOND_MAX + 1, "a");
-  expect(onViolation).toHaveBeenCalledTimes(1);
+  expect(onOverload).toHaveBeenCalledTimes(1);
+  expect(onViolation).not.toHaveBeenCalled();
   vi.useRealTimers();
 });
 

@@ -30,6 +30,7 @@ const held = new BufferedBytes();
 function createReceiver({ reserveBytes = Infinity, invalid = -1 } = {}) {
   const streams: number[] = [];
   const onViolation = vi.fn<() => void>();
+  const onOverload = vi.fn<() => void>();
   const receiver = new FrameReceiver({
     buffered: held,
     reserveBytes,
@@ -38,8 +39,9 @@ function createReceiver({ reserveBytes = Infinity, invalid = -1 } = {}) {
       return stream !== invalid;
     },
     onViolation,
+    onOverload,
   });
-  return { receiver, streams, onViolation };
+  return { receiver, streams, onViolation, onOverload };
 }
 
 beforeEach(() => void vi.useFakeTimers());
@@ -109,14 +111,17 @@ describe("frames", () => {
   });
 
   test("beyond the memory of the tunnel end the connection, but not as many as may always wait", () => {
-    const { receiver, onViolation } = createReceiver({ reserveBytes: WIRE_MESSAGE_MAX_BYTES });
+    const { receiver, onViolation, onOverload } = createReceiver({
+      reserveBytes: WIRE_MESSAGE_MAX_BYTES,
+    });
     held.add(ISOLATE_BUFFER_MAX_BYTES);
     const message = build(...range(0, MANY));
     receiver.receive(message);
-    expect(onViolation).not.toHaveBeenCalled();
+    expect(onOverload).not.toHaveBeenCalled();
     let waiting = 1;
-    for (; onViolation.mock.calls.length === 0; waiting += 1) receiver.receive(message);
+    for (; onOverload.mock.calls.length === 0; waiting += 1) receiver.receive(message);
     held.add(-ISOLATE_BUFFER_MAX_BYTES);
+    expect(onViolation).not.toHaveBeenCalled();
     expect(waiting * message.byteLength).toBeLessThanOrEqual(
       WIRE_MESSAGE_MAX_BYTES + message.byteLength,
     );
@@ -129,6 +134,7 @@ test("an agent's messages to a visitor are passed on a bounded number at a time"
     buffered: held,
     pace: { toAgent: new Pacer(1), toVisitors: new Pacer(1) },
     onViolation: () => undefined,
+    onOverload: () => undefined,
   });
   const id = link.open({
     onFrame: () => (passed += 1) > 0,

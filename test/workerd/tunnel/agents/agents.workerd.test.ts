@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { STATE_FRAME_COST } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
 import { STRAY_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/stray-frames.ts";
 import { CONNECTIONS_WITHOUT_HELLO_MAX } from "../../../../durable-objects/tunnel/agents/agents.ts";
-import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
+import { CLOSE, type CloseName } from "../../../../protocol/wire/close-codes.ts";
 import {
   FLAG,
   FRAME,
@@ -173,15 +173,58 @@ describe("a connection that does not begin with a valid hello is closed", () => 
   });
 });
 
-describe("a protocol violation closes the agent's connection, and its visitor gets an error", () => {
-  /** Above the stream's reserve: less is forgotten at the end of a stream. */
-  const SENT_BYTES = STREAM_RESERVE_BYTES + 1;
+/** What an agent sends while it answers a request. */
+type Cases = Record<string, (agent: TestAgent, stream: number) => void>;
+
+/** The agent receives a request, and sends what it should not. Its connection is closed, and the visitor gets an answer. */
+async function expectClosed(send: Cases[string], name: CloseName): Promise<void> {
+  const tunnel = new LiveTunnel();
+  const agent = await tunnel.agent();
+  const body = new Uint8Array(SENT_BYTES);
+  const response = tunnel.visit("/", { method: "POST", body });
+  const { stream } = await agent.nextRequest();
+  await agent.nextData();
+  send(agent, stream);
+  const { code, reason } = await agent.closed;
+  expect([code, reason.split(":")[0]]).toEqual([CLOSE[name], name]);
+  expect([200, 502]).toContain((await response).status);
+  await (await response).body?.cancel();
+}
+
+/** Above the stream's reserve: less is forgotten at the end of a stream. */
+const SENT_BYTES = STREAM_RESERVE_BYTES + 1;
+
+describe("an agent that sends too much at once is disconnected, and may reconnect:", () => {
   /** More frames than no stream may take in a second, in one message. */
   const sendMany = (agent: TestAgent, write: (writer: FrameWriter) => void) =>
     agent.send((writer) => {
       for (let n = 0; n <= STRAY_FRAMES_PER_SECOND_MAX; n++) write(writer);
     });
-  const cases: Record<string, (agent: TestAgent, stream: number) => void> = {
+  const cases: Cases = {
+    "too many frames of streams that have ended": (agent) =>
+      sendMany(agent, (w) => w.writeText(FRAME.data, 0, 9, "")),
+    "too many resets of streams that have ended": (agent) =>
+      sendMany(agent, (w) => w.writeCodeAndText(FRAME.reset, 9, 1, "")),
+    "too much credit for streams that have ended": (agent) =>
+      sendMany(agent, (w) => w.writeCredit(9, 1)),
+    "too many empty parts of a response": (agent, stream) => {
+      agent.send((w) => w.writeJson(FRAME.response, 0, stream, [200]));
+      sendMany(agent, (w) => w.writeText(FRAME.data, 0, stream, ""));
+    },
+    "too much credit of no bytes": (agent, stream) =>
+      sendMany(agent, (w) => w.writeCredit(stream, 0)),
+    "too many announcements that it goes away": (agent) =>
+      agent.send((w) => {
+        const count = STRAY_FRAMES_PER_SECOND_MAX / STATE_FRAME_COST + 1;
+        for (let n = 0; n < count; n++) w.writeText(FRAME.goingAway, 0, 0, "");
+      }),
+  };
+
+  test.each(Object.entries(cases))("%s", (_, send) => expectClosed(send, "overloaded"));
+});
+
+describe("a protocol violation closes the agent's connection, and its visitor gets an error", () => {
+  const cases: Cases = {
     "a text message": (agent) => agent.socket.send("ping"),
     "half a frame": (agent) => agent.socket.send(new Uint8Array(7)),
     "a frame without end": (agent) => {
@@ -206,23 +249,6 @@ describe("a protocol violation closes the agent's connection, and its visitor ge
       agent.send((w) => w.writeJson(FRAME.response, 0, stream, ["200"])),
     "a WebSocket message on a request": (agent, stream) =>
       agent.send((w) => w.writeText(FRAME.text, 0, stream, "hi")),
-    "too many frames of streams that have ended": (agent) =>
-      sendMany(agent, (w) => w.writeText(FRAME.data, 0, 9, "")),
-    "too many resets of streams that have ended": (agent) =>
-      sendMany(agent, (w) => w.writeCodeAndText(FRAME.reset, 9, 1, "")),
-    "too much credit for streams that have ended": (agent) =>
-      sendMany(agent, (w) => w.writeCredit(9, 1)),
-    "too many empty parts of a response": (agent, stream) => {
-      agent.send((w) => w.writeJson(FRAME.response, 0, stream, [200]));
-      sendMany(agent, (w) => w.writeText(FRAME.data, 0, stream, ""));
-    },
-    "too much credit of no bytes": (agent, stream) =>
-      sendMany(agent, (w) => w.writeCredit(stream, 0)),
-    "too many announcements that it goes away": (agent) =>
-      agent.send((w) => {
-        const count = STRAY_FRAMES_PER_SECOND_MAX / STATE_FRAME_COST + 1;
-        for (let n = 0; n < count; n++) w.writeText(FRAME.goingAway, 0, 0, "");
-      }),
     "credit for what was never sent": (agent, stream) => {
       agent.send((w) => w.writeCredit(stream, SENT_BYTES + 1));
     },
@@ -232,19 +258,7 @@ describe("a protocol violation closes the agent's connection, and its visitor ge
       agent.send((w) => w.writeBytes(FRAME.reset, 0, stream, new Uint8Array(1))),
   };
 
-  test.each(Object.entries(cases))("%s", async (_, send) => {
-    const tunnel = new LiveTunnel();
-    const agent = await tunnel.agent();
-    const body = new Uint8Array(SENT_BYTES);
-    const response = tunnel.visit("/", { method: "POST", body });
-    const { stream } = await agent.nextRequest();
-    await agent.nextData();
-    send(agent, stream);
-    const { code, reason } = await agent.closed;
-    expect([code, reason.split(":")[0]]).toEqual([CLOSE.protocol_error, "protocol_error"]);
-    expect([200, 502]).toContain((await response).status);
-    await (await response).body?.cancel();
-  });
+  test.each(Object.entries(cases))("%s", (_, send) => expectClosed(send, "protocol_error"));
 
   test("and does not affect the agent of another tunnel", async () => {
     const [good, bad] = [new LiveTunnel(), new LiveTunnel()];

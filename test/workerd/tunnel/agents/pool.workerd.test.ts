@@ -178,7 +178,7 @@ describe("an agent whose local server refuses connections", () => {
       const count = STRAY_FRAMES_PER_SECOND_MAX / STATE_FRAME_COST + 1;
       for (let n = 0; n < count; n++) writer.writeJson(FRAME.health, 0, 0, { healthy: true });
     });
-    expect((await agents[0].closed).code).toBe(CLOSE.protocol_error);
+    expect((await agents[0].closed).code).toBe(CLOSE.overloaded);
   });
 
   test("gets requests when no other is healthy, and the visitor its error", async () => {

@@ -11,6 +11,7 @@ import { LiveTunnel, TestSocket, type TestAgent } from "../../../harness/workerd
 import { edgeGarbageCollection } from "../../../../shared/garbage-collection.ts";
 import { createRandom } from "../../../harness/random.ts";
 import { VISITOR_SOCKETS_MAX } from "../../../../durable-objects/tunnel/proxy/websockets/visitor-sockets.ts";
+import { STRAY_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/stray-frames.ts";
 import { TUNNEL_SOCKETS_MAX_BYTES } from "../../../../durable-objects/tunnel/proxy/websockets/socket-memory.ts";
 
 async function connected() {
@@ -114,6 +115,19 @@ describe("a visitor's WebSocket", () => {
     await agent.nextCode(FRAME.close);
   });
 
+  test("that the visitor closes does not cost the agent its connection, however many messages are still on their way", async () => {
+    const { tunnel, agent, socket, stream } = await connected();
+    socket.socket.close(1000);
+    await agent.nextCode(FRAME.close);
+    agent.send((writer) => {
+      for (let n = 0; n <= STRAY_FRAMES_PER_SECOND_MAX; n += 1)
+        writer.writeText(FRAME.text, 0, stream, "x");
+    });
+    const response = tunnel.visit("/");
+    agent.respond((await agent.nextRequest()).stream, 204);
+    expect((await response).status).toBe(204);
+  });
+
   test("closes when its agent is replaced, because its stream has ended", async () => {
     const { tunnel, socket } = await connected();
     await tunnel.agent();
@@ -139,7 +153,9 @@ describe("a visitor's WebSocket", () => {
     const { tunnel, agent, socket, stream } = await connected();
     socket.socket.send(new Uint8Array(2 * STREAM_WINDOW_BYTES));
     let sent = 0;
-    while (sent < STREAM_WINDOW_BYTES) sent += (await agent.next(FRAME.binary)).payload.byteLength;
+    // Less than a whole part remains of the window.
+    while (sent <= STREAM_WINDOW_BYTES - FRAME_DATA_MAX_BYTES)
+      sent += (await agent.next(FRAME.binary)).payload.byteLength;
     end(agent, stream);
     await socket.closed;
     const response = tunnel.visit("/");
