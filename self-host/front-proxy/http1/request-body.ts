@@ -2,7 +2,7 @@
  * The body of a request as it is forwarded to workerd. workerd refuses extensions of chunks, could read trailers
  * differently, and serves no other connection while it reads chunks that have arrived: hundreds of thousands of one
  * byte take it seconds. So the data of all chunks that arrive together is forwarded as one chunk, without extensions
- * and trailers.
+ * and trailers, also when others have their turn while it is read.
  */
 import { CONTINUE_AFTER_MS } from "../limits.ts";
 import { createBodyReader, type BodyReader } from "./message-body.ts";
@@ -20,7 +20,7 @@ const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 
 interface BodyPart {
-  /** The bytes to forward, in order. */
+  /** The bytes to forward, in order: none while more of those that arrived together have to be read. */
   forward: Uint8Array[];
   /** How many of the bytes were read. If there are more and the body is not complete, they have to wait for a later turn. */
   length: number;
@@ -30,6 +30,8 @@ export class RequestBody {
   readonly #reader: BodyReader;
   readonly #isChunked: boolean;
   readonly #invitation: NodeJS.Timeout | undefined;
+  /** Data of chunks, of which more have arrived. */
+  #data: Uint8Array[] = [];
 
   /** @param invite called if the visitor may wait for it, and nothing of the body arrives for a moment. */
   constructor(head: Pick<RequestHead, "body" | "expectsContinue">, invite: () => void) {
@@ -56,13 +58,18 @@ export class RequestBody {
       end += to - from;
     });
     if (length === undefined) return undefined;
-    const data = bytes.subarray(start, end);
-    return { forward: this.#isChunked ? this.#encode(data) : [data], length };
+    if (end > start) this.#data.push(bytes.subarray(start, end));
+    const isWaiting = length < bytes.length && !this.isComplete;
+    return { forward: isWaiting ? [] : this.#takeData(), length };
   }
 
-  #encode(data: Uint8Array): Uint8Array[] {
-    const size = Buffer.from(`${data.length.toString(16)}\r\n`);
-    const chunk = data.length > 0 ? [size, data, LINE_BREAK] : [];
+  #takeData(): Uint8Array[] {
+    const data = this.#data;
+    this.#data = [];
+    if (!this.#isChunked) return data;
+    const bytes = data.reduce((sum, { length }) => sum + length, 0);
+    const size = Buffer.from(`${bytes.toString(16)}\r\n`);
+    const chunk = bytes > 0 ? [size, ...data, LINE_BREAK] : [];
     return this.isComplete ? [...chunk, LAST_CHUNK] : chunk;
   }
 }
