@@ -6,6 +6,13 @@ import { collectAfterTransfer } from "./garbage-collection.ts";
 
 /** Under load frames are collected for this long before they are sent as one message. */
 const BATCH_MS = 1;
+/**
+ * Small messages that may be sent without that delay, and how many more with each millisecond. A local server can write single
+ * bytes, which would make a message each.
+ */
+const PROMPT_MESSAGES_MAX = 32;
+const PROMPT_MESSAGES_PER_MS = 1;
+const SMALL_MESSAGE_MAX_BYTES = 4 * 1024;
 /** Frames of this size together are sent at once, so that a message stays well below its maximum size. */
 const FLUSH_AT_BYTES = WIRE_MESSAGE_MAX_BYTES / 4;
 /**
@@ -30,6 +37,7 @@ export class FrameSender {
   readonly #writer = new FrameWriter();
   #isFlushScheduled = false;
   #flushedAtMs = 0;
+  #promptMessages = PROMPT_MESSAGES_MAX;
 
   constructor(socket: WebSocket, events?: BacklogEvents) {
     this.#socket = socket;
@@ -45,7 +53,8 @@ export class FrameSender {
     if (this.#writer.length >= FLUSH_AT_BYTES) return this.flush();
     if (this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
-    if (load === "heavy" && performance.now() - this.#flushedAtMs < BATCH_MS)
+    const isBusy = load === "heavy" || this.#promptMessages < 1;
+    if (isBusy && performance.now() - this.#flushedAtMs < BATCH_MS)
       setTimeout(() => this.flush(), BATCH_MS);
     else setImmediate(() => this.flush());
   }
@@ -54,8 +63,8 @@ export class FrameSender {
   flush(): void {
     this.#isFlushScheduled = false;
     if (this.#writer.length === 0) return;
-    this.#flushedAtMs = performance.now();
     const message = this.#writer.take();
+    this.#recordFlush(message.byteLength);
     collectAfterTransfer(message.byteLength);
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.send(message, () => {
@@ -63,5 +72,16 @@ export class FrameSender {
       if (this.#socket.bufferedAmount < BACKLOG_MAX_BYTES) this.#events?.onSpace();
     });
     if (this.#socket.bufferedAmount >= BACKLOG_MAX_BYTES) this.#events?.onFull();
+  }
+
+  #recordFlush(bytes: number): void {
+    const nowMs = performance.now();
+    const earned = (nowMs - this.#flushedAtMs) * PROMPT_MESSAGES_PER_MS;
+    const used = bytes > SMALL_MESSAGE_MAX_BYTES ? 0 : 1;
+    this.#promptMessages = Math.max(
+      0,
+      Math.min(PROMPT_MESSAGES_MAX, this.#promptMessages + earned) - used,
+    );
+    this.#flushedAtMs = nowMs;
   }
 }

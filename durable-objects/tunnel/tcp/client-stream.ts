@@ -15,6 +15,7 @@ import {
   FRAME,
   RESET,
   type Frame,
+  type FrameWriter,
   type ResetCode,
 } from "../../../protocol/wire/frames.ts";
 import {
@@ -208,7 +209,7 @@ export class ClientStream implements Stream {
     const { link, socket, window } = this.#deps;
     const { id } = this.#state;
     link.windows.recordSent(id, bytes.byteLength);
-    link.send((writer) => writer.writeBytes(FRAME.data, isLast ? FLAG.end : 0, id, bytes));
+    link.send((writer) => writePart(writer, id, bytes, isLast));
     this.#state.clientUngranted += bytes.byteLength;
     const uncredited = this.#state.clientUngranted;
     if (uncredited >= Math.min(CREDIT_GRANT_BYTES, window / 4)) {
@@ -243,9 +244,7 @@ export class ClientStream implements Stream {
   #sendToClient(bytes: Uint8Array, isLast: boolean): void {
     const { link, socket } = this.#deps;
     this.#state.toClient += bytes.byteLength;
-    socket.send((writer) =>
-      writer.writeBytes(FRAME.data, isLast ? FLAG.end : 0, CLIENT_STREAM, bytes),
-    );
+    socket.send((writer) => writePart(writer, CLIENT_STREAM, bytes, isLast));
     if (isLast && this.#isComplete) link.finish(this.#state.id);
     this.#saveSoon();
   }
@@ -327,6 +326,11 @@ const NEW: Omit<SavedStream, "agentId" | "id"> = {
   hasClientEnded: false,
   hasAgentEnded: false,
 };
+
+function writePart(writer: FrameWriter, stream: number, bytes: Uint8Array, isLast: boolean): void {
+  if (isLast) writer.writeBytes(FRAME.data, FLAG.end, stream, bytes);
+  else writer.writeData(stream, bytes);
+}
 
 function beyondReserve(bytes: number): number {
   return Math.max(0, bytes - STREAM_RESERVE_BYTES);
