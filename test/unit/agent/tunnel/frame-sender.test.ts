@@ -1,8 +1,8 @@
 /** In how many messages an agent sends its frames. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
-import { FrameSender } from "../../../agent/tunnel/frame-sender.ts";
-import { FRAME_HEADER_BYTES } from "../../../protocol/wire/frames.ts";
+import { FrameSender } from "../../../../agent/tunnel/frame-sender.ts";
+import { FRAME_HEADER_BYTES } from "../../../../protocol/wire/frames.ts";
 
 const STREAM = 1;
 const TURNS = 1_000;
