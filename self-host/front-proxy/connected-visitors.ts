@@ -11,6 +11,7 @@ import { unmapIpv4Address } from "../../shared/hosts.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import type { ConnectionFactory } from "./connection-factory.ts";
 import type { ConnectionLimiter } from "./connection-limiter.ts";
+import { SmallFrameLimiter } from "./http2/small-frame-limiter.ts";
 import type { VisitorSession } from "./http2/visitor-session.ts";
 import { HTTP2 } from "./https/https-server.ts";
 import {
@@ -42,6 +43,7 @@ export class ConnectedVisitors {
   /** The connections that use HTTP/1.1, and those of sessions in memory, by their keys. */
   readonly #connectionByKey = new Map<string, VisitorConnection>();
   readonly #unreadBodies = new SourceMemory(UNREAD_BODIES_MAX_BYTES);
+  readonly #smallFrames = new SmallFrameLimiter();
 
   constructor(options: ConnectedVisitorsOptions) {
     this.#options = options;
@@ -92,11 +94,13 @@ export class ConnectedVisitors {
 
   #serveSession(socket: Socket, address: string, Session: typeof VisitorSession): void {
     const { limits, limiter, metrics } = this.#options;
+    const source = getAddressGroup(address);
     const session = new Session(socket, {
       connectionsMax: Math.min(limits.total, limits.perSource),
       idleMaxMs: this.#idleMaxMs,
       admit: () => limiter.admitStream(address),
-      createReservation: () => this.#unreadBodies.createReservation(getAddressGroup(address)),
+      createReservation: () => this.#unreadBodies.createReservation(source),
+      takeSmallFrames: (count) => this.#smallFrames.take(source, count, performance.now()),
       serve: (stream, handleClosed) =>
         this.#connect(stream, address, UPSTREAM_IDLE_MAX_MS, handleClosed),
       onClose: () => {

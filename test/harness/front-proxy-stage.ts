@@ -13,6 +13,7 @@ import {
   createRequestQueue,
 } from "../../self-host/front-proxy/queue/workerd-queues.ts";
 import { HEAD_MAX_BYTES } from "../../self-host/front-proxy/http1/request-head.ts";
+import { SmallFrameLimiter } from "../../self-host/front-proxy/http2/small-frame-limiter.ts";
 import { VisitorSession } from "../../self-host/front-proxy/http2/visitor-session.ts";
 import { VisitorConnection } from "../../self-host/front-proxy/visitor-connection.ts";
 import type { Visitor } from "../../self-host/front-proxy/visitor-connection-options.ts";
@@ -114,6 +115,7 @@ export class FrontProxyStage {
     );
     this.#front.listen(0, "127.0.0.1");
     const bodies = new SourceMemory(UNREAD_BODIES_MAX_BYTES);
+    const smallFrames = new SmallFrameLimiter();
     const serve = (stream: Visitor, handleClosed: () => void) => {
       const onClose = () => {
         options.onClose();
@@ -134,6 +136,7 @@ export class FrontProxyStage {
           idleMaxMs: IDLE_MAX_MS,
           admit: () => this.#admit(),
           createReservation: () => bodies.createReservation("source"),
+          takeSmallFrames: (count) => smallFrames.take("source", count, performance.now()),
           serve,
           onClose: () => (this.closedSessions += 1),
         }),

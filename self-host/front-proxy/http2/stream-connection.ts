@@ -4,8 +4,7 @@
  */
 import type { ServerHttp2Stream } from "node:http2";
 import { Duplex } from "node:stream";
-import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
-import { StreamExchange } from "./stream-exchange.ts";
+import { StreamExchange, type BodyLimits } from "./stream-exchange.ts";
 
 export class StreamConnection extends Duplex {
   readonly canStopRequests = true;
@@ -28,14 +27,10 @@ export class StreamConnection extends Duplex {
     return this.destroyed || this.writableEnded;
   }
 
-  /** Sends the request of a stream. @param reservation for what waits of its body. */
-  send(
-    stream: ServerHttp2Stream,
-    rawHeaders: readonly string[],
-    reservation: MemoryReservation,
-  ): void {
+  /** Sends the request of a stream. */
+  send(stream: ServerHttp2Stream, rawHeaders: readonly string[], limits: BodyLimits): void {
     const exchange = new StreamExchange(stream, rawHeaders, {
-      reservation,
+      ...limits,
       pass: (bytes) => {
         this.bytesRead += bytes.length;
         return this.push(bytes);

@@ -5,18 +5,25 @@ import { createBodyReader, type BodyLength, type BodyReader } from "../http1/mes
 import { findResponseLength, HEAD_END, readStatus } from "../http1/response-reader.ts";
 import { formatRequest } from "./request-text.ts";
 import { toInformationalHeaders, toResponseFields } from "./response-head.ts";
+import { SmallFrames } from "./small-frames.ts";
 
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
-/** What a waiting frame costs in addition to its data, which may be a single byte. */
-const FRAME_OVERHEAD_BYTES = 512;
+/** What a waiting chunk of the request's body costs in addition to its data, which may be a single byte. */
+const CHUNK_OVERHEAD_BYTES = 512;
 const LINE_BREAK = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 
 type HandleWritten = (error?: Error | null) => void;
 
-interface StreamExchangeOptions {
-  /** For the frames of the request's body that wait. */
+/** Bounds the body of a request. */
+export interface BodyLimits {
+  /** For the chunks that wait. */
   reservation: MemoryReservation;
+  /** Counts a small frame. @returns false: it is one too many. */
+  takeSmallFrame: () => boolean;
+}
+
+interface StreamExchangeOptions extends BodyLimits {
   /** Passes bytes of the request on. @returns false: no more until `readMore` is called. */
   pass: (bytes: Buffer) => boolean;
   /** The stream is closed, or was reset by the visitor. Called once or more often. */
@@ -30,7 +37,7 @@ export class StreamExchange {
   #isRequestComplete: boolean;
   /** Whether all of it was passed on as well. */
   #isRequestPassed: boolean;
-  /** Frames of the request's body that wait to be passed on. The window of the stream bounds their data only. */
+  /** Chunks of the request's body that wait to be passed on. The window of the stream bounds their data only. */
   #unreadBytes = 0;
   /** Once the head of the response was sent. */
   #response: BodyReader | undefined;
@@ -72,19 +79,27 @@ export class StreamExchange {
   #readBody(isChunked: boolean): void {
     const stream = this.#stream;
     const push = stream.push.bind(stream);
+    const pushChunk = (chunk: Buffer) => {
+      if (stream.destroyed) return false;
+      if (this.#reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) return push(copyIfSmall(chunk));
+      this.#refuse();
+      return false;
+    };
+    const smallFrames = new SmallFrames(pushChunk);
     // Node.js calls this method, which is documented for implementers of streams, for each frame and at the end.
-    stream.push = (chunk: Buffer | null) => {
-      if (chunk === null) this.#handleLastFrame();
-      else if (!this.#reserve(chunk.length + FRAME_OVERHEAD_BYTES)) {
-        this.#resetCode = NGHTTP2_ENHANCE_YOUR_CALM;
-        this.#closeSoon();
-        return false;
+    stream.push = (frame: Buffer | null) => {
+      if (frame && smallFrames.add(frame)) {
+        if (!this.#options.takeSmallFrame()) this.#refuse();
+        return stream.readableLength < stream.readableHighWaterMark;
       }
-      return push(chunk && copyIfSmall(chunk));
+      smallFrames.flush();
+      if (frame) return pushChunk(frame);
+      this.#handleLastFrame();
+      return push(null);
     };
     stream.pause();
     stream.on("data", (data: Buffer) => {
-      this.#reserve(-data.length - FRAME_OVERHEAD_BYTES);
+      this.#reserve(-data.length - CHUNK_OVERHEAD_BYTES);
       if (data.length === 0) return;
       if (!this.#options.pass(isChunked ? formatChunk(data) : data)) stream.pause();
     });
@@ -93,6 +108,11 @@ export class StreamExchange {
       if (isChunked) this.#options.pass(LAST_CHUNK);
       this.#isRequestPassed = true;
     });
+  }
+
+  #refuse(): void {
+    this.#resetCode = NGHTTP2_ENHANCE_YOUR_CALM;
+    this.#closeSoon();
   }
 
   #reserve(bytes: number): boolean {

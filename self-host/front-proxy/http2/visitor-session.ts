@@ -3,6 +3,7 @@
  * first counts as a further connection of the visitor, because it has a connection to workerd.
  */
 import {
+  constants,
   performServerHandshake,
   type ServerHttp2Session,
   type ServerHttp2Stream,
@@ -17,8 +18,11 @@ import type { VisitorConnection } from "../visitor-connection.ts";
 import { createSessionOptions, SESSION_WINDOW_BYTES } from "./session-options.ts";
 import { StreamConnection } from "./stream-connection.ts";
 
+const { NGHTTP2_ENHANCE_YOUR_CALM } = constants;
 /** A session with a request that takes long is asked whether its visitor is still there. */
 const PING_INTERVAL_MS = MINUTE_MS;
+/** Small frames are counted in blocks of so many, because a look at the clock for each would take as long as the frame. */
+const SMALL_FRAMES_BLOCK = 64;
 
 export interface VisitorSessionOptions {
   /** How many connections of its source may be open. */
@@ -29,6 +33,8 @@ export interface VisitorSessionOptions {
   admit(): (() => void) | undefined;
   /** For what waits of the body of one of its requests. */
   createReservation(): MemoryReservation;
+  /** Counts small frames of bodies. @returns false: the source has sent too many. */
+  takeSmallFrames(count: number): boolean;
   serve(stream: StreamConnection, handleClosed: () => void): VisitorConnection;
   onClose(): void;
 }
@@ -44,6 +50,9 @@ export class VisitorSession {
   /** When the last request ended; before the first one, when the session began. */
   #idleSinceMs = performance.now();
   #hadRequest = false;
+  /** Those that are not counted for the source yet. */
+  #smallFrames = 0;
+  #hasTooManySmallFrames = false;
   #closingSinceMs: number | undefined;
   #pingedAtMs = performance.now();
   /** When the ping that has no answer yet was sent; undefined: there is none. */
@@ -113,11 +122,28 @@ export class VisitorSession {
     // The visitor has reset it already.
     if (stream.destroyed) return void stream.on("error", () => undefined);
     const connection = this.#findIdleConnection() ?? this.#connect();
-    const reservation = this.#options.createReservation();
-    if (connection) return connection.send(stream, rawHeaders, reservation);
+    const limits = {
+      reservation: this.#options.createReservation(),
+      takeSmallFrame: () => this.#takeSmallFrame(),
+    };
+    if (connection) return connection.send(stream, rawHeaders, limits);
     const refused = new StreamConnection(() => undefined);
-    refused.send(stream, rawHeaders, reservation);
+    refused.send(stream, rawHeaders, limits);
     refused.end(formatRefusal(TOO_MANY_CONNECTIONS));
+  }
+
+  #takeSmallFrame(): boolean {
+    if (this.#hasTooManySmallFrames) return false;
+    this.#smallFrames += 1;
+    if (this.#smallFrames < SMALL_FRAMES_BLOCK) return true;
+    this.#smallFrames = 0;
+    if (this.#options.takeSmallFrames(SMALL_FRAMES_BLOCK)) return true;
+    this.#hasTooManySmallFrames = true;
+    // nghttp2, which is calling, still uses the session.
+    setImmediate(() =>
+      this.#session.destroy(new Error("too many small frames"), NGHTTP2_ENHANCE_YOUR_CALM),
+    );
+    return false;
   }
 
   #findIdleConnection(): StreamConnection | undefined {

@@ -264,7 +264,7 @@ test("bodies in tiny frames that wait are bounded", async () => {
   const endBusyTime = await makeBusy();
   const visitor = await stage.visitWithFrames();
   visitor.request(1, { ":method": "POST" }, 0);
-  const frame = formatFrame(TYPE.data, 0, 1, Buffer.from("x"));
+  const frame = formatFrame(TYPE.data, 0, 1, Buffer.alloc(64));
   const frames = Array.from({ length: UNREAD_BODIES_MAX_BYTES / 512 }, () => frame);
   visitor.socket.write(Buffer.concat(frames));
   expect(await visitor.waitForError(1)).toBe(ERROR.enhanceYourCalm);
