@@ -97,11 +97,15 @@ export function takeMissedCount(state: WatcherFlowState, limits: FlowLimits): nu
   return missed;
 }
 
-/** @returns how many of the messages to send, counted from the first. The others are missed. */
+/**
+ * @param messagesMax how many may be sent, whatever their size.
+ * @returns how many of the messages to send, counted from the first. The others are missed.
+ */
 export function admitMessages(
   state: WatcherFlowState,
   sizes: number[],
   limits: FlowLimits,
+  messagesMax = Infinity,
 ): number {
   refill(state, limits.nowMs);
   let admitted = 0;
@@ -110,7 +114,7 @@ export function admitMessages(
     // A message that is larger than the window is sent alone; otherwise it would never be sent.
     const isSentAlone =
       admitted === 0 && state.acknowledgedBytes === state.sentBytes && availableBytes > 0;
-    if (size > availableBytes && !isSentAlone) break;
+    if ((size > availableBytes && !isSentAlone) || admitted === messagesMax) break;
     availableBytes -= size;
     admitted += 1;
     state.sentBytes += size;

@@ -19,6 +19,12 @@ interface WatcherAttachment extends WatcherAdmission {
   pace: WatcherFlowState;
 }
 
+/** What a watcher was sent of one batch. */
+interface SentRequests {
+  messages: number;
+  bytes: number;
+}
+
 export class Watcher {
   readonly admission: WatcherAdmission;
   readonly #socket: WebSocket;
@@ -49,19 +55,33 @@ export class Watcher {
     return this.admission.tunnelId === null || this.admission.tunnelId === tunnelId;
   }
 
-  deliver(complete: SerializedBatch, windowBytes: number): void {
-    const batch = this.admission.receivesQueries ? complete : complete.withoutQueries;
+  /**
+   * @param messagesMax how many WebSocket messages may be sent with requests, at least 1.
+   * @returns the bytes and messages that were sent with requests.
+   */
+  deliver(complete: SerializedBatch, windowBytes: number, messagesMax: number): SentRequests {
+    const { isBatched, receivesQueries } = this.admission;
+    const batch = receivesQueries ? complete : complete.withoutQueries;
     const limits = this.#getLimits(windowBytes);
     this.#reportMissed(limits);
-    const admitted = admitMessages(this.#state, batch.sizes, limits);
+    const { sentBytes } = this.#state;
+    const requestsMax = isBatched ? Infinity : messagesMax;
+    const admitted = admitMessages(this.#state, batch.sizes, limits, requestsMax);
     if (admitted > 0) {
-      if (this.admission.isBatched) this.#send(batch.joinFirst(admitted));
+      if (isBatched) this.#send(batch.joinFirst(admitted));
       else for (const message of batch.messages.slice(0, admitted)) this.#send(message);
     }
     addMissed(this.#state, batch.missed, limits.nowMs);
     this.#reportMissed(limits);
     this.#sendSyncIfDue(limits);
     this.#save();
+    const messages = isBatched ? Math.min(1, admitted) : admitted;
+    return { messages, bytes: this.#state.sentBytes - sentBytes };
+  }
+
+  /** The watcher is sent none of these requests. Its state is saved when it catches up. */
+  skip({ messages, missed }: SerializedBatch): void {
+    addMissed(this.#state, messages.length + missed, Date.now());
   }
 
   /** The watcher has answered sync `n`: it has read everything up to it. */

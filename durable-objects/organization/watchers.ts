@@ -10,6 +10,7 @@ import {
   type WatchCloseName,
 } from "../../protocol/captures/watch-protocol.ts";
 import { SyncReply } from "../../protocol/schemas/inspector/watching.ts";
+import { refillBucket, type TokenBucket } from "../../shared/bounds/token-bucket.ts";
 import { parseJson } from "../../shared/json.ts";
 import type { CaptureBatch } from "../rpc.ts";
 import type { WatcherAdmission } from "./watcher-admission.ts";
@@ -19,6 +20,12 @@ import { Watcher } from "./watcher.ts";
 
 /** Watchers of one organization, each with its own connection. */
 export const WATCHERS_MAX = 1_000;
+/**
+ * What the watchers of one organization are sent together: units for WebSocket messages and their KiB. A unit takes workerd 7 µs,
+ * during which it serves no other tenant.
+ */
+export const DELIVERY_BUDGET = { burst: 2_000, refillMs: 0.05 };
+const BUDGET_UNIT_BYTES = 1_024;
 const WATCH_BEHIND_CHECK_MS = 1_000;
 /** A watcher sends only short messages; longer ones are ignored. */
 const WATCHER_MESSAGE_MAX_CHARS = 100;
@@ -26,6 +33,7 @@ const WATCHER_MESSAGE_MAX_CHARS = 100;
 export class Watchers {
   readonly #ctx: DurableObjectState;
   readonly #open = new Map<WebSocket, Watcher>();
+  #budget: TokenBucket | undefined;
   #behindTimer: ReturnType<typeof setInterval> | undefined;
 
   constructor(ctx: DurableObjectState) {
@@ -63,13 +71,32 @@ export class Watchers {
     this.#open.set(socket, Watcher.create(socket, admission));
   }
 
+  /** Sends a batch to those who watch its tunnel. The watchers for whom nothing is left of the budget are the first ones of the next batch. */
   deliver({ tunnelId, messages, missed }: CaptureBatch): void {
     const batch = new SerializedBatch({ messages, missed });
     const windowBytes = getWindowBytes(this.#open.size);
-    for (const watcher of this.#open.values()) {
-      if (watcher.watches(tunnelId)) watcher.deliver(batch, windowBytes);
+    const budget = refillBucket(this.#budget, DELIVERY_BUDGET, Date.now());
+    const served: [WebSocket, Watcher][] = [];
+    for (const [socket, watcher] of this.#open) {
+      if (!watcher.watches(tunnelId)) continue;
+      if (budget.tokens < 1) {
+        watcher.skip(batch);
+        continue;
+      }
+      const sent = watcher.deliver(batch, windowBytes, Math.floor(budget.tokens));
+      budget.tokens -= sent.messages + sent.bytes / BUDGET_UNIT_BYTES;
+      served.push([socket, watcher]);
     }
+    this.#budget = budget;
+    if (budget.tokens < 1) this.#moveToEnd(served);
     this.#updateBehindTimer();
+  }
+
+  #moveToEnd(served: [WebSocket, Watcher][]): void {
+    for (const [socket, watcher] of served) {
+      this.#open.delete(socket);
+      this.#open.set(socket, watcher);
+    }
   }
 
   /** A message that is no answer to a sync is ignored. */

@@ -6,7 +6,11 @@ import {
   WATCH_UNACKNOWLEDGED_BURST_BYTES,
 } from "../../../../durable-objects/organization/watcher-flow-control.ts";
 import { WATCH_SESSION_RETRY_MS } from "../../../../durable-objects/organization.ts";
-import { Watchers, WATCHERS_MAX } from "../../../../durable-objects/organization/watchers.ts";
+import {
+  DELIVERY_BUDGET,
+  Watchers,
+  WATCHERS_MAX,
+} from "../../../../durable-objects/organization/watchers.ts";
 import { WATCH_CLOSE } from "../../../../protocol/captures/watch-protocol.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { TestWatcher, WatchedOrganization } from "../../../harness/workerd/watching.ts";
@@ -103,6 +107,28 @@ test("an organization has a bounded number of watchers, and the next one is refu
   await expect(org.watcher()).rejects.toMatchObject({ code: "rate_limited" });
   isFull.mockRestore();
   await org.watcher();
+});
+
+test("watchers of an organization are sent a bounded number of messages together, and take turns", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  const org = new WatchedOrganization();
+  const first = [await org.watcher(), await org.watcher()];
+  const second = [await org.watcher(), await org.watcher()];
+  await org.deliverNumbered(tunnelId, 0, 1_500);
+  await expectReceived(first[0]!, range(0, 1_500));
+  // Enough for another batch, which begins with the others.
+  vi.setSystemTime(Date.now() + DELIVERY_BUDGET.burst * DELIVERY_BUDGET.refillMs);
+  await org.deliverNumbered(tunnelId, 1_500, 1_500);
+  await expectReceived(second[0]!, range(1_500, 1_500));
+  vi.setSystemTime(Date.now() + DELIVERY_BUDGET.burst * DELIVERY_BUDGET.refillMs);
+  await org.deliverNumbered(tunnelId, 3_000, 1);
+  const watchers = [...first, ...second];
+  for (const watcher of watchers) {
+    await vi.waitFor(() => expect(watcher.numbers.at(-1)).toBe(3_000), WAIT_OPTIONS);
+    expect(watcher.missed + watcher.numbers.length).toBe(3_001);
+  }
+  const sent = watchers.reduce((sum, { numbers }) => sum + numbers.length, 0);
+  expect(sent).toBeLessThanOrEqual(2 * DELIVERY_BUDGET.burst + watchers.length);
 });
 
 describe("a watcher that is slow", () => {
