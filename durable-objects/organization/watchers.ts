@@ -21,11 +21,11 @@ import { Watcher } from "./watcher.ts";
 /** Watchers of one organization, each with its own connection. */
 export const WATCHERS_MAX = 1_000;
 /**
- * What the watchers of one organization are sent together: units for WebSocket messages and their KiB. A unit takes workerd 7 µs,
- * during which it serves no other tenant.
+ * Bounds what the watchers of an organization are sent together: each WebSocket message takes one token, and so does each KiB.
+ * It takes workerd 7 µs, during which it serves no other tenant.
  */
 export const DELIVERY_BUDGET = { burst: 2_000, refillMs: 0.05 };
-const BUDGET_UNIT_BYTES = 1_024;
+const TOKEN_BYTES = 1_024;
 const WATCH_BEHIND_CHECK_MS = 1_000;
 /** A watcher sends only short messages; longer ones are ignored. */
 const WATCHER_MESSAGE_MAX_CHARS = 100;
@@ -71,7 +71,10 @@ export class Watchers {
     this.#open.set(socket, Watcher.create(socket, admission));
   }
 
-  /** Sends a batch to those who watch its tunnel. The watchers for whom nothing is left of the budget are the first ones of the next batch. */
+  /**
+   * Sends a batch to the watchers of its tunnel. Those for whom nothing is left of the budget miss it, and are the first ones of
+   * the next batch.
+   */
   deliver({ tunnelId, messages, missed }: CaptureBatch): void {
     const batch = new SerializedBatch({ messages, missed });
     const windowBytes = getWindowBytes(this.#open.size);
@@ -84,7 +87,7 @@ export class Watchers {
         continue;
       }
       const sent = watcher.deliver(batch, windowBytes, Math.floor(budget.tokens));
-      budget.tokens -= sent.messages + sent.bytes / BUDGET_UNIT_BYTES;
+      budget.tokens -= sent.messages + sent.bytes / TOKEN_BYTES;
       served.push([socket, watcher]);
     }
     this.#budget = budget;
