@@ -43,6 +43,11 @@ export class DeviceTracker {
     return this.#handshakes.get(publicKey);
   }
 
+  /** @returns the public key of the device that uses this flow. */
+  findDevice(flow: number): string | undefined {
+    return this.#flows.get(flow);
+  }
+
   /** Every flow whose device is known. */
   listFlows(): [flow: number, publicKey: string][] {
     return [...this.#flows];

@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/relay/limits.ts";
-import type { AgentToRelayMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
+import type { AgentToRelayMessage, Flow, NetworkWelcome } from "../../protocol/relay/control.ts";
 import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/networks.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
 import { RelayControlConnection, type RelayUpdate } from "../relay-client/control-connection.ts";
@@ -38,8 +38,6 @@ interface ReadyNetwork {
 
 interface Events {
   ready: [ReadyNetwork];
-  /** The network's settings were read again: the server's key or port may have changed. */
-  network: [PrivateNetwork];
   /** Devices reach the network at another `host:port`: the relay's operator has changed its host or its range of ports. */
   moved: [endpoint: string];
   /** The transport, its quality, or whether the local server listens has changed. */
@@ -58,6 +56,7 @@ type PathMessage = Extract<AgentToRelayMessage, { type: "path" }>;
 export class NetworkAgent extends EventEmitter<Events> {
   readonly devices: DeviceTracker;
   readonly #options: NetworkAgentOptions;
+  readonly #onNetwork: (network: PrivateNetwork) => Promise<void>;
   readonly #stop = new AbortController();
   readonly #control: RelayControlConnection;
   readonly #path: DatagramPath;
@@ -73,9 +72,14 @@ export class NetworkAgent extends EventEmitter<Events> {
   #sentPath: PathMessage | undefined;
   #status: NetworkStatus | undefined;
 
-  constructor(options: NetworkAgentOptions) {
+  /**
+   * @param onNetwork called each time the network's settings are read: the server's key or port may have changed. The agent
+   * connects when the first call has ended, because it identifies a device only by a handshake.
+   */
+  constructor(options: NetworkAgentOptions, onNetwork: (network: PrivateNetwork) => Promise<void>) {
     super();
     this.#options = options;
+    this.#onNetwork = onNetwork;
     this.devices = new DeviceTracker({
       onIdentified: (flow, publicKey) => this.#handleIdentified(flow, publicKey),
       onHandshake: (publicKey) => this.emit("handshake", publicKey),
@@ -161,8 +165,8 @@ export class NetworkAgent extends EventEmitter<Events> {
         (reason, inMs) => this.emit("retrying", reason, inMs),
         signal,
       );
-      this.#setNetwork(found);
-      this.#control.start();
+      await this.#setNetwork(found);
+      if (!signal.aborted) this.#control.start();
     } catch (error) {
       if (!signal.aborted) this.#reject(error as RejectionError);
     }
@@ -208,23 +212,24 @@ export class NetworkAgent extends EventEmitter<Events> {
     const { api } = this.#options;
     const { id } = this.#network!;
     try {
-      this.#setNetwork(await api.get(id, this.#stop.signal));
+      await this.#setNetwork(await api.get(id, this.#stop.signal));
     } catch {
       // The ticket request finds out whether the network still exists; settings are read again after the next reconnect.
     }
   }
 
-  #setNetwork(network: PrivateNetwork): void {
+  async #setNetwork(network: PrivateNetwork): Promise<void> {
     if (this.#stop.signal.aborted) return;
     const previous = this.#network;
     this.#network = network;
-    this.emit("network", network);
     const { public_endpoint: endpoint, server_listen_port: port } = network;
     if (previous?.public_endpoint && endpoint && endpoint !== previous.public_endpoint)
       this.emit("moved", endpoint);
-    if (port === null || port === previous?.server_listen_port) return;
-    this.#peers.setPort(port);
-    this.#probe.start(port);
+    if (port !== null && port !== previous?.server_listen_port) {
+      this.#peers.setPort(port);
+      this.#probe.start(port);
+    }
+    await this.#onNetwork(network);
   }
 
   #reject(rejection: RejectionError): void {
@@ -237,7 +242,7 @@ export class NetworkAgent extends EventEmitter<Events> {
   #receive(message: RelayUpdate): void {
     switch (message.type) {
       case "flow":
-        return this.#peers.open(message.flow, this.#association);
+        return this.#openFlow(message.flow);
       case "flow_closed":
         return this.#peers.close(message.id);
       case "open":
@@ -246,11 +251,22 @@ export class NetworkAgent extends EventEmitter<Events> {
     }
   }
 
+  #openFlow(flow: Flow): void {
+    const isNew = this.#peers.getFlow(flow.id) === undefined;
+    this.#peers.open(flow, this.#association);
+    const publicKey = this.devices.findDevice(flow.id);
+    if (isNew && publicKey !== undefined) this.#emitDevice(publicKey, flow);
+  }
+
   #handleIdentified(flow: number, publicKey: string): void {
     this.#sendDevice(flow, publicKey);
     const remote = this.#peers.getFlow(flow);
-    if (!remote) return;
-    this.emit("device", publicKey, formatHostAndPort(remote.address, remote.port));
+    // UDP may overtake the message that announces the flow.
+    if (remote) this.#emitDevice(publicKey, remote);
+  }
+
+  #emitDevice(publicKey: string, { address, port }: Flow): void {
+    this.emit("device", publicKey, formatHostAndPort(address, port));
   }
 
   #sendDevice(flow: number, publicKey: string): void {

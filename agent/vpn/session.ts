@@ -60,7 +60,7 @@ export class VpnSession extends EventEmitter<Events> {
   constructor(options: SessionOptions) {
     super();
     this.#options = options;
-    this.agent = new NetworkAgent(options);
+    this.agent = new NetworkAgent(options, (network) => this.#handleNetwork(network));
     const { agent } = this;
     this.#list = new DeviceList({
       read: (signal) => options.api.listDevices(agent.network!.id, signal),
@@ -79,7 +79,6 @@ export class VpnSession extends EventEmitter<Events> {
       },
       onHandshake: (publicKey, atMs) => agent.devices.setHandshake(publicKey, atMs),
     });
-    agent.on("network", (network) => void this.#handleNetwork(network));
     agent.on("device", (publicKey, endpoint) => this.#handleDevice(publicKey, endpoint));
     agent.on("reconnected", () => this.#list.refresh());
     agent.on("moved", (endpoint) =>

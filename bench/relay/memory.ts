@@ -42,7 +42,7 @@ export async function benchRelayMemory(real: RealNetwork): Promise<Row> {
       authorities: undefined,
       renewal: "Get a new token.",
     });
-    const agent = new NetworkAgent({ api, network: name });
+    const agent = new NetworkAgent({ api, network: name }, () => Promise.resolve());
     const ready = new Promise((resolve) => agent.once("ready", resolve));
     agent.start();
     agents.push(agent);
