@@ -1,9 +1,9 @@
 /**
  * A clean checkout: a copy of the files that git tracks, with an empty home directory. Installed packages are linked
- * from this checkout, because `npm ci` has just run here.
+ * from this checkout, because `npm ci` has just run here. As after `npm ci --omit=dev`, those for development are missing.
  */
 import { execFile } from "node:child_process";
-import { cp, mkdir, readdir, readFile, rm, symlink } from "node:fs/promises";
+import { cp, mkdir, readFile, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { ROOT } from "../../self-host/build/build.ts";
@@ -20,26 +20,22 @@ export interface CleanCheckout extends AsyncDisposable {
   clear(): Promise<void>;
 }
 
-export interface CheckoutOptions {
-  env: Record<string, string>;
-  /** Paths below node_modules of the packages to install; all by default. */
-  packages?: string[];
+interface LockFile {
+  packages: Record<string, { dev?: boolean }>;
 }
 
-export async function createCleanCheckout({
-  env,
-  packages,
-}: CheckoutOptions): Promise<CleanCheckout> {
+export async function createCleanCheckout(env: Record<string, string>): Promise<CleanCheckout> {
   const dir = await createTemporaryDir();
   const [checkout, home] = [join(dir, "underpass"), join(dir, "home")];
   await mkdir(home);
   const files = await listTrackedFiles();
   await Promise.all(files.map((file) => cp(join(ROOT, file), join(checkout, file))));
-  await linkPackages(join(checkout, "node_modules"), packages);
+  await linkPackages(join(checkout, "node_modules"));
   const environment = {
     HOME: home,
     XDG_CONFIG_HOME: join(home, ".config"),
     npm_config_offline: "true",
+    npm_config_omit: "dev",
     npm_config_update_notifier: "false",
     ...env,
   };
@@ -60,11 +56,22 @@ export async function createCleanCheckout({
   };
 }
 
+/** Paths below node_modules of the packages that `npm ci --omit=dev` installs on this platform, before its build. */
+export async function listServerPackages(): Promise<string[]> {
+  const text = await readFile(join(ROOT, "package-lock.json"), "utf8");
+  const installed = await readFile(join(ROOT, "node_modules/.package-lock.json"), "utf8");
+  const { packages: hidden } = JSON.parse(installed) as LockFile;
+  return Object.entries((JSON.parse(text) as LockFile).packages)
+    .filter(([path, { dev }]) => path.startsWith("node_modules/") && !dev && path in hidden)
+    .map(([path]) => path.replace(/^node_modules\//, ""));
+}
+
 /** Installs packages in a checkout as npm does: its workspaces are packages too, and `agent` is the one with a command. */
-async function linkPackages(modules: string, packages?: string[]): Promise<void> {
+async function linkPackages(modules: string): Promise<void> {
   const installed = join(ROOT, "node_modules");
-  for (const path of packages ?? (await readdir(installed))) {
-    if ([".bin", "underpass", "underpass-dashboard"].includes(path)) continue;
+  const paths = await listServerPackages();
+  for (const path of paths.filter((each) => !each.includes("node_modules/"))) {
+    if (["underpass", "underpass-dashboard"].includes(path)) continue;
     await mkdir(dirname(join(modules, path)), { recursive: true });
     await symlink(join(installed, path), join(modules, path));
   }

@@ -1,4 +1,7 @@
-/** The README's first section, typed as it stands there: only the ports are free ones instead of its own. */
+/**
+ * The README's first section, typed as it stands there: only the ports are free ones instead of its own. The packages for
+ * development are not installed.
+ */
 import { once } from "node:events";
 import { createServer, request, type Server } from "node:http";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -15,7 +18,7 @@ const [[, start = ""] = [], [login = "", http = ""] = []] = COMMANDS;
 
 let person: CleanCheckout;
 beforeAll(async () => {
-  person = await createCleanCheckout({ env: { PORT: String(await reservePort()) } });
+  person = await createCleanCheckout({ PORT: String(await reservePort()) });
 });
 afterEach(() => person.clear());
 afterAll(() => person?.[Symbol.asyncDispose]());
@@ -27,12 +30,20 @@ test("the README has the commands that are tried here", () => {
   ]);
 });
 
+test("only the packages remain that a server needs", async () => {
+  await using removed = person.type("test ! -e node_modules/react -a -e node_modules/hono");
+  expect(await removed.exit).toBe(0);
+});
+
 test("two terminals and the README give a working URL, and the next one needs no login", async () => {
   const port = await reservePort();
   const startedAt = performance.now();
   await using server = person.type(start);
   const [line] = await server.waitForOutput(/^.*"message":"listening".*$/m);
-  const { setupCode, firstLogin } = JSON.parse(line) as Record<string, string>;
+  const { setupCode, firstLogin, url: dashboard = "" } = JSON.parse(line) as Record<string, string>;
+  expect(await visit(dashboard)).toMatchObject({
+    body: expect.stringContaining('<div id="root">'),
+  });
   expect(firstLogin?.startsWith(login.replace("CODE", setupCode ?? ""))).toBe(true);
 
   await using loggedIn = person.type(firstLogin ?? "");
