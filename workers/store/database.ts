@@ -7,7 +7,7 @@ import { waitUntil } from "cloudflare:workers";
 import { Client, neon, neonConfig } from "@neondatabase/serverless";
 import { fillPlaceholders, type Query } from "drizzle-orm";
 import { NeonHttpDatabase, NeonHttpDriver } from "drizzle-orm/neon-http";
-import { drizzle as drizzleSocket } from "drizzle-orm/neon-serverless";
+import { NeonDatabase, NeonDriver } from "drizzle-orm/neon-serverless";
 import { PgDialect } from "drizzle-orm/pg-core";
 import { log } from "../../shared/log.ts";
 import { DatabaseOutageError, isTransactionConflict } from "../database-outage.ts";
@@ -86,9 +86,8 @@ export class UndeliveredError extends Error {
 /** Delivers the messages of a committed change. Must not throw. @returns whether all were delivered. */
 export type Deliver = (rows: OutboxRow[]) => Promise<boolean>;
 
-const DRIZZLE_OPTIONS = { casing: "snake_case" } as const;
 /** It remembers the names of columns. */
-const DIALECT = new PgDialect(DRIZZLE_OPTIONS);
+const DIALECT = new PgDialect({ casing: "snake_case" });
 
 /** @param caller for whom the statements run (`formatApplicationName`): callers share the gateway's connections. */
 export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Database {
@@ -168,7 +167,8 @@ async function runTransaction<Result>(
   client.on("error", () => (isLost = true));
   try {
     await client.connect();
-    return await drizzleSocket(client, DRIZZLE_OPTIONS).transaction(async (tx) => {
+    const session = new NeonDriver(client, DIALECT).createSession(undefined);
+    return await new NeonDatabase(DIALECT, session, undefined).transaction(async (tx) => {
       const events: AuditEvent[] = [];
       const messages: OutboxMessage[] = [];
       const result = await work({
