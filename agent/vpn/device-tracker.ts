@@ -15,10 +15,12 @@ const INITIATIONS_PER_SECOND_MAX = 100;
 /** WireGuard repeats an initiation after 5 s, and accepts at most one per 20 ms from a peer. */
 const INDICES_MAX = 4 * FLOWS_PER_PORT_MAX;
 const DEVICES_MAX = FLOWS_PER_PORT_MAX;
+/** More than the relay keeps open: a datagram may arrive after the message that closes its flow. */
+export const IDENTIFIED_FLOWS_MAX = 2 * FLOWS_PER_PORT_MAX;
 
 export class DeviceTracker {
   readonly #events: DeviceTrackerEvents;
-  readonly #flows = new Map<number, string>();
+  readonly #flows = new BoundedMap<number, string>(IDENTIFIED_FLOWS_MAX);
   /** Flows whose device is not known. Data is inspected only while there are any. */
   readonly #unidentified = new Map<number, { candidate: string | undefined }>();
   /** The device of each session, by the server's index of the session. */

@@ -1,6 +1,6 @@
 /** Which device uses which flow: read from handshakes of a real WireGuard peer. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { DeviceTracker } from "../../../../agent/vpn/device-tracker.ts";
+import { DeviceTracker, IDENTIFIED_FLOWS_MAX } from "../../../../agent/vpn/device-tracker.ts";
 import { InitiationReader } from "../../../../agent/vpn/wireguard/initiation.ts";
 import {
   derivePublicKey,
@@ -118,6 +118,12 @@ describe("a device", () => {
     handshake(1);
     tracker.closeFlow(1);
     expect(tracker.listFlows()).toEqual([]);
+  });
+
+  test("is remembered for a bounded number of flows, also when their ends are not noticed", () => {
+    for (let flow = 0; flow <= IDENTIFIED_FLOWS_MAX; flow += 1) tracker.identify(flow, publicKey);
+    expect(tracker.listFlows()).toHaveLength(IDENTIFIED_FLOWS_MAX);
+    expect(tracker.findDevice(IDENTIFIED_FLOWS_MAX)).toBe(publicKey);
   });
 
   test("is searched for in at most 100 messages a second", () => {
