@@ -22,9 +22,7 @@ import {
 } from "./page.ts";
 import {
   countEntryBytes,
-  type CaptureRecord,
   type StreamEntry,
-  type HeadLines,
   type CapturedBodies,
   type CapturedBody,
   type LongLivedRow,
@@ -80,18 +78,16 @@ export class CaptureStore {
   write(finalized: FinalizedCapture[], longLived: Recording[]): number {
     const batch: Batch = { values: new Map(), bytes: 0 };
     finalized.sort((a, b) => (a.id < b.id ? -1 : 1));
-    const newestMs = finalized.length === 0 ? 0 : getCaptureTimeMs(finalized.at(-1)!.id);
     let page: FinalizedCapture[] = [];
     let bytes = 0;
     for (const capture of finalized) {
-      if (getCaptureTimeMs(capture.id) < newestMs - PAGE_SPAN_MS) {
-        this.#writeRow(batch, toRow(capture));
-        continue;
-      }
       const size = estimateSize(capture);
-      const isFull =
-        page.length === CAPTURE_PAGE_MAX_EXCHANGES || bytes + size > CAPTURE_PAGE_MAX_BYTES;
-      if (isFull && page.length > 0) {
+      const oldest = page[0] ?? capture;
+      const isComplete =
+        page.length === CAPTURE_PAGE_MAX_EXCHANGES ||
+        bytes + size > CAPTURE_PAGE_MAX_BYTES ||
+        getCaptureTimeMs(capture.id) > getCaptureTimeMs(oldest.id) + PAGE_SPAN_MS;
+      if (isComplete && page.length > 0) {
         this.#writePage(batch, page);
         page = [];
         bytes = 0;
@@ -285,16 +281,6 @@ function isOlder(id: string | undefined, other: string | undefined): boolean {
 /** About how many bytes a page of messages or events takes. */
 function countStoredBytes(page: StreamEntry[]): number {
   return page.reduce((sum, entry) => sum + STORED_ENTRY_OVERHEAD_BYTES + countEntryBytes(entry), 0);
-}
-
-/** For a short capture that is written too late to be in a page with others of its time. */
-function toRow({ record, lines, bodies }: FinalizedCapture) {
-  return {
-    record: JSON.parse(record) as CaptureRecord,
-    lines: JSON.parse(lines) as HeadLines,
-    bodies,
-    log: { total: 0, firstPage: 0, lastPage: 0 },
-  };
 }
 
 function* inBatches<Item>(items: Item[]): Generator<Item[]> {

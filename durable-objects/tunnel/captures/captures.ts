@@ -4,6 +4,7 @@
  */
 import { CaptureIdGenerator, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
 import type { CapturedVisit } from "../../../access/policy-dry-run.ts";
+import { diskPace } from "../../disk-pace.ts";
 import { isDiskCritical, StorageLimit } from "../../low-disk.ts";
 import type {
   CaptureDetail,
@@ -16,7 +17,7 @@ import { BreakdownCounter, type CaptureBreakdown } from "./reading/breakdown.ts"
 import { CaptureLookup, readDetails } from "./reading/capture-lookup.ts";
 import { addAuthorization } from "./reading/authorization.ts";
 import { StoredRecords } from "./reading/stored-records.ts";
-import { CAPTURE_PAGE_MAX_EXCHANGES, CaptureStore } from "./capture-store.ts";
+import { CaptureStore } from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";
 import { CaptureMemory } from "./memory.ts";
 import {
@@ -48,12 +49,12 @@ const CAPTURES_CHECK_BYTES = 1024 * 1024;
 const CAPTURES_DROP_BATCH = 8;
 /** After this time the first captures are written. */
 const CAPTURE_WRITE_DELAY_MS = 100;
-/** The shortest time between two writes, unless they are large. A crash loses the captures of this time at most. */
+/**
+ * The shortest time between two writes, unless they are large; on a slow disk up to `DISK_WAIT_MAX_MS` longer. A crash loses the
+ * captures of this time at most.
+ */
 const CAPTURE_WRITE_INTERVAL_MS = 1_000;
-const CAPTURE_WRITE_MAX_WAITS = CAPTURE_WRITE_INTERVAL_MS / CAPTURE_WRITE_DELAY_MS;
-/** This many bytes of ended captures, or a full page of them, are written without waiting for the end of the interval. */
-export const FINALIZED_WRITE_BYTES = 128 * 1024;
-/** The same for all bodies and messages, including those of open exchanges. */
+/** This many bytes of bodies and messages, including those of open exchanges, are written without waiting any longer. */
 const LARGE_WRITE_BYTES = 1024 * 1024;
 /** The shortest time until the next retention check. */
 const RETENTION_CHECK_MIN_MS = MINUTE_MS;
@@ -240,13 +241,13 @@ export class Captures implements RecordingObserver {
 
   onChanged(recording: Recording): void {
     this.#unwritten.addChanged(recording);
-    this.#scheduleWrite();
+    void this.#writeAfterDelay();
   }
 
   onEnded(recording: Recording): void {
     this.#open.remove(recording);
     this.#unwritten.addEnded(recording);
-    this.#scheduleWrite();
+    void this.#writeAfterDelay();
     this.#notifyWatchers(recording);
   }
 
@@ -267,7 +268,7 @@ export class Captures implements RecordingObserver {
     const id = ids.next(atMs);
     const recording = new Recording(this, this.#settings, { id, atMs }, request);
     this.#open.add(recording);
-    this.#scheduleWrite();
+    void this.#writeAfterDelay();
     return recording;
   }
 
@@ -298,28 +299,34 @@ export class Captures implements RecordingObserver {
     if (this.#open.promote(recording)) this.onChanged(recording);
   }
 
-  #scheduleWrite(): void {
-    if (!this.#isWriteScheduled) void this.#writeAfterDelay();
+  async #writeAfterDelay(): Promise<void> {
+    if (this.#isWriteScheduled) return;
+    this.#isWriteScheduled = true;
+    await this.#waitUntil(() => this.#isWriteDue, CAPTURE_WRITE_INTERVAL_MS);
+    if (this.#unwritten.count > 0) {
+      const hasMuch = () => this.#unwritten.isLarge || this.memory.bodyBytes >= LARGE_WRITE_BYTES;
+      await this.#waitUntil(hasMuch, diskPace.takeTurn());
+    }
+    await diskPace.measure(() => {
+      this.#isWriteScheduled = false;
+      // The row of an open exchange is written repeatedly: it waits while messages are not stored.
+      return this.#write(this.memory.admits("entry") ? "all" : "ended");
+    });
   }
 
-  async #writeAfterDelay(): Promise<void> {
-    this.#isWriteScheduled = true;
+  async #waitUntil(isDue: () => boolean, maxMs: number): Promise<void> {
     // Counted, because the clock may be set back.
-    for (let waits = 1; waits <= CAPTURE_WRITE_MAX_WAITS; waits++) {
+    for (let waitMs = maxMs; waitMs > 0; waitMs -= CAPTURE_WRITE_DELAY_MS) {
       await scheduler.wait(CAPTURE_WRITE_DELAY_MS);
       this.#promoteUntil(Date.now() - CAPTURE_LONG_MS);
-      if (this.#isWriteDue) break;
+      if (isDue()) return;
     }
-    this.#isWriteScheduled = false;
-    // The row of an open exchange is written repeatedly: it waits while messages are not stored.
-    this.#write(this.memory.admits("entry") ? "all" : "ended");
   }
 
   get #isWriteDue(): boolean {
     return (
       this.#unwritten.count === 0 ||
-      this.#unwritten.count >= CAPTURE_PAGE_MAX_EXCHANGES ||
-      this.#unwritten.finalizedBytes >= FINALIZED_WRITE_BYTES ||
+      this.#unwritten.isPageful ||
       this.memory.bodyBytes >= LARGE_WRITE_BYTES ||
       Date.now() >= this.#writtenAtMs + CAPTURE_WRITE_INTERVAL_MS
     );
@@ -333,14 +340,16 @@ export class Captures implements RecordingObserver {
     }
   }
 
-  #write(which: UnwrittenPart): void {
+  /** @returns whether anything was written. */
+  #write(which: UnwrittenPart): boolean {
     const { finalized, longLived } = this.#unwritten.take(which);
     const maxBytes = this.#limit.getBytes(this.#store.storedBytes, Date.now());
     const isStored = !this.#isRetired && !isDiskCritical(Date.now());
+    const hasWritten = isStored && (finalized.length > 0 || longLived.length > 0);
     try {
       if (!isStored) {
         for (const recording of longLived) recording.log.total += recording.takeEntries().count;
-      } else if (finalized.length > 0 || longLived.length > 0) {
+      } else if (hasWritten) {
         this.#writtenAtMs = Date.now();
         const writtenBytes = this.#store.write(finalized, longLived);
         this.memory.countWritten(writtenBytes);
@@ -350,11 +359,12 @@ export class Captures implements RecordingObserver {
       const ended = [...finalized, ...longLived.filter(({ isOpen }) => !isOpen)];
       for (const capture of ended) this.memory.releaseCapture(capture);
     }
-    if (this.#open.hasRecent || this.#unwritten.count > 0) this.#scheduleWrite();
+    if (this.#open.hasRecent || this.#unwritten.count > 0) void this.#writeAfterDelay();
     const isLimited = maxBytes < CAPTURES_STORED_MAX_BYTES;
     const isDue = isLimited || this.#uncheckedBytes >= CAPTURES_CHECK_BYTES;
     if (isStored && isDue) void this.#enforceLimits(maxBytes);
     this.#scheduleRetention();
+    return hasWritten;
   }
 
   /** Yields regularly, so that visitors do not wait however much there is to drop. */

@@ -10,7 +10,7 @@ export const KEY = {
   body: `${PREFIX}body:`,
 } as const;
 
-/** More than the time between two writes and the longest of the exchanges that are stored in pages together. */
+/** How much older than its newest record the records of a page may be. */
 export const PAGE_SPAN_MS = 3_000;
 
 export function toBodyKey(id: string, side: "request" | "response"): string {

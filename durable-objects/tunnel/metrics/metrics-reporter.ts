@@ -5,6 +5,7 @@
  * It is set for two expiries as well: of the agent's token, because a report checks whether the agent may still serve, and
  * of the tunnel.
  */
+import { diskPace } from "../../disk-pace.ts";
 import type { InternalApi, TunnelReport } from "../../rpc.ts";
 import type { AssociationUsage } from "../../../protocol/relay/link.ts";
 import type { Alarm } from "../alarm.ts";
@@ -19,6 +20,8 @@ import { Usage, type UsageTotals } from "./usage.ts";
 
 /** While a tunnel carries traffic, its counters are saved this often. A crash loses no more than this. */
 const COUNTERS_SAVE_INTERVAL_MS = 5_000;
+/** How much longer that is on a slow disk: together less than the ten seconds after which an idle object is evicted. */
+const DISK_WAIT_MAX_MS = 4_000;
 /** How soon the first change after a pause is saved: when a short exchange has ended. */
 const COUNTERS_SAVE_DELAY_MS = 100;
 /** Traffic that is reported with the next save: what costs a cent, so that a budget is not exceeded by much more. */
@@ -64,6 +67,7 @@ export class MetricsReporter {
   #reportAtMs: number | null;
   #isSaved = true;
   #savedAtMs = -Infinity;
+  #nextSaveAtMs = -Infinity;
   /** The totals of the last report; after a restart, those that were saved. */
   #reported: UsageTotals;
 
@@ -244,10 +248,6 @@ export class MetricsReporter {
     if (!isSoonAfterSave) void this.#saveAfterDelay();
   }
 
-  get #nextSaveAtMs(): number {
-    return this.#savedAtMs + COUNTERS_SAVE_INTERVAL_MS;
-  }
-
   async #saveAfterDelay(): Promise<void> {
     await scheduler.wait(COUNTERS_SAVE_DELAY_MS);
     if (!this.#isSaved) this.#save(Date.now());
@@ -259,6 +259,7 @@ export class MetricsReporter {
     const hasTraffic = this.#traffic.getUnreported(nowMs).length > 0;
     this.#isSaved = true;
     this.#savedAtMs = nowMs;
+    this.#nextSaveAtMs = nowMs + COUNTERS_SAVE_INTERVAL_MS + diskPace.takeTurn(DISK_WAIT_MAX_MS);
     if (this.tunnelId === undefined && !hasTraffic) return;
     if (this.#isMuchUnreported) {
       this.#reportAtMs = nowMs;

@@ -27,6 +27,7 @@ import {
   type AccessSettingsInput,
 } from "../../../access/settings.ts";
 import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
+import { diskPace } from "../../disk-pace.ts";
 import type { GateName, StatusUpdate } from "../../../protocol/wire/frames.ts";
 import type { RateLimit } from "../../../protocol/schemas/access/policies.ts";
 import { removeFromHead, rewriteHead, type RequestHead } from "./heads.ts";
@@ -40,7 +41,10 @@ const ACCESS_TOKEN_REFUSAL: Refusal = {
 };
 
 const MAINTENANCE_RETRY_MS = 30_000;
-/** A count is saved this long after its request, at the latest. A crash loses no more than this. */
+/**
+ * A count is saved this long after its request, at the latest; on a slow disk up to `DISK_WAIT_MAX_MS` later. A crash loses no more
+ * than this.
+ */
 const RATE_SAVE_DELAY_MS = 200;
 
 const KEY = {
@@ -266,8 +270,13 @@ export class AccessPolicy {
     const limit = isPerAddress ? perMinute : Math.ceil(perMinute / this.#getShardCount());
     const waitMs = this.#window.take(isPerAddress ? address : null, limit, Date.now());
     if (waitMs > 0) return toRateRefusal(rateLimit, waitMs);
-    this.#saveTimer ??= setTimeout(() => this.#saveWindow(), RATE_SAVE_DELAY_MS);
+    this.#saveTimer ??= this.#startSaveTimer();
     return null;
+  }
+
+  #startSaveTimer(): ReturnType<typeof setTimeout> {
+    const waitMs = RATE_SAVE_DELAY_MS + diskPace.takeTurn();
+    return setTimeout(() => this.#saveWindow(), waitMs);
   }
 
   // ── Inside: storage ──

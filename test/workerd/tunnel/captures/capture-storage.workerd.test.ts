@@ -13,7 +13,7 @@ import {
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { CAPTURE_PAGE_MAX_EXCHANGES } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import { SLICE_INTERVAL_MS } from "../../../../durable-objects/tunnel/captures/reading/read-pace.ts";
-import { FINALIZED_WRITE_BYTES } from "../../../../durable-objects/tunnel/captures/captures.ts";
+import { FINALIZED_WRITE_BYTES } from "../../../../durable-objects/tunnel/captures/unwritten-captures.ts";
 import { LISTED_PATH_MAX_CHARS } from "../../../../protocol/limits.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 
