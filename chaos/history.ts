@@ -45,7 +45,8 @@ export interface RequestEntry extends TimeSpan {
  */
 export type WriteResult = "acknowledged" | "refused" | "unknown";
 
-type WriteKind = "create-tunnel" | "delete-tunnel" | "mint-token" | "set-policy";
+export const WRITE_KINDS = ["create-tunnel", "delete-tunnel", "mint-token", "set-policy"] as const;
+export type WriteKind = (typeof WRITE_KINDS)[number];
 
 export interface WriteEntry extends TimeSpan {
   type: "write";
@@ -56,10 +57,13 @@ export interface WriteEntry extends TimeSpan {
   status: number;
 }
 
+export const CONVERSATION_KINDS = ["websocket", "tcp"] as const;
+export type ConversationKind = (typeof CONVERSATION_KINDS)[number];
+
 /** A conversation over a WebSocket or a TCP tunnel: numbered messages that the local server sends back. */
 export interface ConversationEntry extends TimeSpan {
   type: "conversation";
-  over: "websocket" | "tcp";
+  over: ConversationKind;
   tunnel: string;
   sent: number;
   received: number;

@@ -8,8 +8,9 @@ import { POLICY_HEADER } from "./origin.ts";
 
 const SMALL_PAUSE_MS = 120;
 const TRANSFER_PAUSE_MS = 600;
-const SMALL_KINDS: RequestKind[] = ["page", "order"];
-const TRANSFER_KINDS: RequestKind[] = ["upload", "download", "download", "broken-download"];
+export const SMALL_KINDS: RequestKind[] = ["page", "order"];
+/** A kind is chosen as often as it is in the list. */
+export const TRANSFER_KINDS: RequestKind[] = ["upload", "download", "download", "broken-download"];
 const TRANSFER_MIN_BYTES = 1_000;
 const TRANSFER_MAX_BYTES = 3_000_000;
 /**
