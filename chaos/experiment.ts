@@ -11,7 +11,7 @@ import { checkLoadAfterFaults, checkLoadUnderFaults, listLoadKinds } from "./che
 import { checkPolicies } from "./checks/policies.ts";
 import { checkNoProcessLeft, checkProcesses, countProcesses } from "./checks/processes.ts";
 import { checkRecovery } from "./checks/recovery.ts";
-import { checkRequests } from "./checks/requests.ts";
+import { checkBrokenResponses, checkRequests } from "./checks/requests.ts";
 import { checkWrites, readStoredRows } from "./checks/writes.ts";
 import { injectFaults } from "./faults/fault-injector.ts";
 import { planFaults, type DiskName, type PlannedFault } from "./faults/fault-plan.ts";
@@ -104,6 +104,7 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
     checkLoadUnderFaults(history, kinds, faultsEndedAtMs),
     ...recovery,
     ...loadAfterFaults,
+    checkBrokenResponses(history, recoveredAtMs),
     ...(await checkProcesses(system, before)),
   ];
   await system.stop();

@@ -22,7 +22,11 @@ export type RequestOutcome =
   | "timed out";
 
 export const REQUEST_KINDS = ["page", "order", "upload", "download", "broken-download"] as const;
-/** An `order` and an `upload` are POST requests, which must never be repeated. */
+/**
+ * An `order` and an `upload` are POST requests, which must never be repeated. The local server breaks off the response to a
+ * `broken-download`: the front proxy then cuts the visitor's connection, also when the response has no length
+ * (docs/what-passes-through.md).
+ */
 export type RequestKind = (typeof REQUEST_KINDS)[number];
 
 export interface RequestEntry extends TimeSpan {

@@ -10,7 +10,7 @@ import {
 } from "../../../chaos/checks/load-kinds.ts";
 import { checkPolicies } from "../../../chaos/checks/policies.ts";
 import { compareProcesses } from "../../../chaos/checks/processes.ts";
-import { checkRequests } from "../../../chaos/checks/requests.ts";
+import { checkBrokenResponses, checkRequests } from "../../../chaos/checks/requests.ts";
 import { checkWrites } from "../../../chaos/checks/writes.ts";
 import {
   CONVERSATION_KINDS,
@@ -100,6 +100,21 @@ describe("requests", () => {
   ] satisfies [string, HistoryEntry[], string][])("fail: %s", (_, entries, name) => {
     expect(failed(checkRequests(record(...entries)))).toEqual([expect.stringContaining(name)]);
   });
+
+  test.each([
+    ["that is cut", { outcome: "cut" }, true],
+    ["that stays open", { outcome: "timed out" }, false],
+    ["that looks complete", { outcome: "corrupt" }, false],
+    ["that stays open because of a fault", { outcome: "timed out", startedAtMs: 99 }, true],
+    ["that has not begun", { outcome: "timed out", status: 0 }, true],
+    ["that has not begun, with an error of the service", { outcome: "refused", status: 502 }, true],
+  ] satisfies [string, Partial<RequestEntry>, boolean][])(
+    "a broken response %s",
+    (_, changes, passed) => {
+      const history = record(request({ kind: "broken-download", ...changes }));
+      expect(checkBrokenResponses(history, 100).passed).toBe(passed);
+    },
+  );
 
   test("a GET may arrive twice", () => {
     const again = arrival({ kind: "page" });
