@@ -35,7 +35,7 @@ export interface ConnectedAgent extends ServingAgent {
 const SELECT = `select tunnel_id as tunnelId, agent.value ->> 'agentId' as agentId,
   agent.value ->> 'remoteIp' as remoteIp, agent.value ->> 'connectedAtMs' as connectedAtMs
   from presences, json_each(agents) as agent`;
-/** The format of earlier versions: one agent of a tunnel. */
+/** The format of earlier versions: one agent of a tunnel, in a table with another name. */
 const COPY_ROSTER = `insert or ignore into presences
   select tunnel_id, sequence, case when agent_id is null then '[]' else json_array(json_object(
     'agentId', agent_id, 'remoteIp', remote_ip, 'connectedAtMs', connected_at_ms)) end, told_at_ms
@@ -53,6 +53,7 @@ export class ConnectedAgents {
   constructor(sql: SqlStorage, reportTimes: ReportTimes) {
     this.#sql = sql;
     this.#reportTimes = reportTimes;
+    // When a row was last changed: the name `told_at_ms` is part of the stored format.
     sql.exec(`create table if not exists presences (
       tunnel_id text primary key,
       sequence integer not null,
