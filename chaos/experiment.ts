@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { untilAborted } from "../bench/stop-signals.ts";
 import { createPreparedDir } from "../test/harness/directories.ts";
 import { createRandom } from "../test/harness/random.ts";
-import type { CheckResult } from "./checks/check.ts";
+import { repeatUntilPassed, type CheckResult } from "./checks/check.ts";
 import { checkConversations } from "./checks/conversations.ts";
 import { checkCounters } from "./checks/counters.ts";
+import { checkLoadAfterFaults, checkLoadUnderFaults, listLoadKinds } from "./checks/load-kinds.ts";
 import { checkPolicies } from "./checks/policies.ts";
 import { checkNoProcessLeft, checkProcesses, countProcesses } from "./checks/processes.ts";
 import { checkRecovery } from "./checks/recovery.ts";
-import { checkRequests } from "./checks/requests.ts";
+import { checkBrokenResponses, checkRequests } from "./checks/requests.ts";
 import { checkWrites, readStoredRows } from "./checks/writes.ts";
 import { injectFaults } from "./faults/fault-injector.ts";
 import { planFaults, type DiskName, type PlannedFault } from "./faults/fault-plan.ts";
@@ -24,6 +25,8 @@ import { System } from "./system.ts";
 
 const DISK_MIB = { database: 512, objects: 512 };
 const RELOADS_MAX = 10;
+/** How long each kind of load may take to succeed when the service has recovered: a visitor may still wait for an answer. */
+const LOAD_MAX_MS = 60_000;
 
 interface ExperimentOptions {
   seed: number;
@@ -80,7 +83,13 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
   cleanup.defer(() => ending.abort());
   await untilAborted(options.signal, () => injectFaults({ system, disks, history, log }, plan));
   log(`${(history.now() / 1_000).toFixed(1).padStart(6)} s  the last fault has ended`);
+  const faultsEndedAtMs = history.now();
   const recovery = await checkRecovery(system, context, options.recoveryMaxMs);
+  const recoveredAtMs = history.now();
+  const kinds = listLoadKinds(options.size, options.hasTcpAgent);
+  const loadAfterFaults = await repeatUntilPassed(LOAD_MAX_MS, () =>
+    Promise.resolve([checkLoadAfterFaults(history, kinds, recoveredAtMs)]),
+  );
   ending.abort();
   await load;
   // Connections that a fault has frozen would stay open for as long as the proxies run.
@@ -92,7 +101,10 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
     checkPolicies(history, system.httpTunnels[0]!),
     await checkStoredWrites(system, history),
     ...(await checkCounters(history, system.owner, getHttpTunnelIds(system))),
+    checkLoadUnderFaults(history, kinds, faultsEndedAtMs),
     ...recovery,
+    ...loadAfterFaults,
+    checkBrokenResponses(history, recoveredAtMs),
     ...(await checkProcesses(system, before)),
   ];
   await system.stop();

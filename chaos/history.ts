@@ -22,7 +22,11 @@ export type RequestOutcome =
   | "timed out";
 
 export const REQUEST_KINDS = ["page", "order", "upload", "download", "broken-download"] as const;
-/** An `order` and an `upload` are POST requests, which must never be repeated. */
+/**
+ * An `order` and an `upload` are POST requests, which must never be repeated. The local server breaks off the response to a
+ * `broken-download`: the front proxy then cuts the visitor's connection, also when the response has no length
+ * (docs/what-passes-through.md).
+ */
 export type RequestKind = (typeof REQUEST_KINDS)[number];
 
 export interface RequestEntry extends TimeSpan {
@@ -45,7 +49,8 @@ export interface RequestEntry extends TimeSpan {
  */
 export type WriteResult = "acknowledged" | "refused" | "unknown";
 
-type WriteKind = "create-tunnel" | "delete-tunnel" | "mint-token" | "set-policy";
+export const WRITE_KINDS = ["create-tunnel", "delete-tunnel", "mint-token", "set-policy"] as const;
+export type WriteKind = (typeof WRITE_KINDS)[number];
 
 export interface WriteEntry extends TimeSpan {
   type: "write";
@@ -56,10 +61,13 @@ export interface WriteEntry extends TimeSpan {
   status: number;
 }
 
+export const CONVERSATION_KINDS = ["websocket", "tcp"] as const;
+export type ConversationKind = (typeof CONVERSATION_KINDS)[number];
+
 /** A conversation over a WebSocket or a TCP tunnel: numbered messages that the local server sends back. */
 export interface ConversationEntry extends TimeSpan {
   type: "conversation";
-  over: "websocket" | "tcp";
+  over: ConversationKind;
   tunnel: string;
   sent: number;
   received: number;

@@ -2,7 +2,7 @@
  * One organization, live: which of its agents are connected, and who watches its tunnels.
  *
  * Tunnels report when an agent connects and disconnects. Before a list of agents is returned, tunnels without a recent
- * report are asked: all of them after a restart of this object, later the hundred whose reports are oldest. Tunnels
+ * report are asked: all of them after a restart of the isolate, later the hundred whose reports are oldest. Tunnels
  * send the requests that they capture while a watcher is connected.
  */
 import { DurableObject } from "cloudflare:workers";
@@ -13,7 +13,11 @@ import { answerClose, answerUpgrade, parseClose } from "./websockets.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { WATCH_HEADER, WatcherAdmission } from "./organization/watcher-admission.ts";
 import { inParallel } from "../shared/in-parallel.ts";
-import { ConnectedAgents, type ConnectedAgent } from "./organization/connected-agents.ts";
+import {
+  ConnectedAgents,
+  createReportTimes,
+  type ConnectedAgent,
+} from "./organization/connected-agents.ts";
 import { Watchers } from "./organization/watchers.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
@@ -32,6 +36,9 @@ const WATCH_NOTIFY_MAX_ATTEMPTS = 3;
 
 const VERSION_KEY = "watch-version";
 
+/** Shared by the objects of all organizations in this isolate. */
+const reportTimes = createReportTimes();
+
 /**
  * Which watchers: those of some sessions, those of one user, those whose session or token is found to have ended, or all.
  */
@@ -47,7 +54,7 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
 
   constructor(ctx: DurableObjectState, env: ObjectBindings) {
     super(ctx, env);
-    this.#connectedAgents = new ConnectedAgents(ctx.storage.sql);
+    this.#connectedAgents = new ConnectedAgents(ctx.storage.sql, reportTimes);
     this.#watchers = new Watchers(ctx);
   }
 

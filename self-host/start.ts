@@ -1,6 +1,7 @@
 /**
  * `npm start`: Underpass on one machine. Starts PostgreSQL, the gateway in front of it, workerd with the production
- * bundle, the front proxy, and the relay in this order, keeps them running, and stops them in reverse order.
+ * bundle, the front proxy, and the relay in this order, keeps them running, and stops them in reverse order. Only the front
+ * proxy is stopped after workerd, because it passes on the last responses.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -50,7 +51,7 @@ async function main(): Promise<void> {
   log.info("stopping: agents are notified, requests in flight may finish");
 }
 
-/** Starts the parts in the order in which they need each other. `cleanup` stops them in reverse. */
+/** Starts the parts in the order in which they need each other. `cleanup` stops them. */
 async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
   warnAboutSharedSite(settings);
   for (const line of findRelayWarnings(settings, readOutgoingPorts())) log.warn(line);

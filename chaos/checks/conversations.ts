@@ -3,7 +3,7 @@ import type { ConversationEntry, History } from "../history.ts";
 import { toCheckResult, type CheckResult } from "./check.ts";
 
 /** RFC 6455 §7.4.1: the purpose of the connection is fulfilled. */
-const NORMAL_CLOSE = "closed with 1000";
+export const NORMAL_CLOSE = "closed with 1000";
 
 export function checkConversations(history: History): CheckResult[] {
   const conversations = history.list("conversation");

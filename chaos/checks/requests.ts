@@ -52,6 +52,23 @@ export function checkRequests(history: History): CheckResult[] {
   ];
 }
 
+/**
+ * A response whose beginning has arrived is cut when the local server breaks it off, and does not stay open.
+ *
+ * @param sinceMs when the service had recovered from the last fault: before it, a fault may have stopped the bytes.
+ */
+export function checkBrokenResponses(history: History, sinceMs: number): CheckResult {
+  const broken = history
+    .list("request")
+    .filter(({ kind, status }) => kind === "broken-download" && status === 200)
+    .filter(({ startedAtMs }) => startedAtMs >= sinceMs);
+  return toCheckResult(
+    "a response that the local server breaks off is cut",
+    broken.filter(({ outcome }) => outcome !== "cut").map(describeRequest),
+    `${broken.length} responses after the last fault`,
+  );
+}
+
 function isPost({ kind }: Pick<RequestEntry, "kind">): boolean {
   return kind === "order" || kind === "upload";
 }

@@ -8,15 +8,11 @@ import { POLICY_HEADER } from "./origin.ts";
 
 const SMALL_PAUSE_MS = 120;
 const TRANSFER_PAUSE_MS = 600;
-const SMALL_KINDS: RequestKind[] = ["page", "order"];
-const TRANSFER_KINDS: RequestKind[] = ["upload", "download", "download", "broken-download"];
+export const SMALL_KINDS: RequestKind[] = ["page", "order"];
+/** A kind is chosen as often as it is in the list. */
+export const TRANSFER_KINDS: RequestKind[] = ["upload", "download", "download", "broken-download"];
 const TRANSFER_MIN_BYTES = 1_000;
 const TRANSFER_MAX_BYTES = 3_000_000;
-/**
- * How long a visitor waits for a response that the local server breaks off. workerd can't tell a visitor that one without
- * a length is incomplete, so its connection stays open (docs/what-passes-through.md).
- */
-const BROKEN_MAX_MS = 3_000;
 
 export function runVisitor(context: LoadContext): Promise<void> {
   return visitRepeatedly(context, SMALL_KINDS, SMALL_PAUSE_MS);
@@ -95,7 +91,7 @@ function send(visit: Visit): Promise<Answer> {
     ...(isUpload && body.seed % 2 === 0 && { "content-length": body.bytes }),
   };
   const agent = connections ?? false;
-  const signal = AbortSignal.timeout(kind === "broken-download" ? BROKEN_MAX_MS : ANSWER_MAX_MS);
+  const signal = AbortSignal.timeout(ANSWER_MAX_MS);
   const outgoing = request({ host: "127.0.0.1", port, method, path, headers, agent, signal });
   const fail = (outcome: RequestOutcome) => {
     resolve({ outcome: signal.aborted ? "timed out" : outcome, status: 0 });

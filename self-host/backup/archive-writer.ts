@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { StartError } from "../errors.ts";
-import { type ArchivedFile, type Manifest, MANIFEST_PATH } from "./manifest.ts";
+import { type ArchivedFile, type Manifest, MANIFEST_MAX_BYTES, MANIFEST_PATH } from "./manifest.ts";
 import { createPadding, formatTarHeader, TAR_END } from "./tar.ts";
 
 /** Rows and captured bodies compress well at any level, and a low one costs a third of the time. */
@@ -36,12 +36,18 @@ export class ArchiveWriter {
     await this.#add(path, size, createReadStream(source));
   }
 
-  /** Resolves when all bytes are on the disk. */
+  /** Resolves when all bytes are on the disk. @throws StartError for a manifest that no restore accepts. */
   async finish(manifest: Omit<Manifest, "files">): Promise<void> {
-    const text = JSON.stringify({ ...manifest, files: this.files });
-    await this.#write(formatTarHeader({ path: MANIFEST_PATH, size: Buffer.byteLength(text) }));
-    await this.#write(Buffer.from(text));
-    await this.#write(createPadding(Buffer.byteLength(text)));
+    const content = Buffer.from(JSON.stringify({ ...manifest, files: this.files }));
+    if (content.length > MANIFEST_MAX_BYTES) {
+      throw new StartError(
+        `there are too many files: their list takes ${content.length} bytes, and a restore accepts at most ` +
+          `${MANIFEST_MAX_BYTES}; stop the server and copy its data directory instead`,
+      );
+    }
+    await this.#write(formatTarHeader({ path: MANIFEST_PATH, size: content.length }));
+    await this.#write(content);
+    await this.#write(createPadding(content.length));
     await this.#write(TAR_END);
     this.#tar.push(null);
     await this.#written;

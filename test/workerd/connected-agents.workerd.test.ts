@@ -3,16 +3,24 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { HEARTBEAT_TIMEOUT_MS } from "../../protocol/limits.ts";
 import {
   ConnectedAgents,
+  createReportTimes,
   DEPARTURE_RETENTION_MS,
   PRESENCE_FRESH_MS,
   PRESENCE_REFRESH_MAX_REPORTED,
+  REPORT_TIMES_MAX_TUNNELS,
 } from "../../durable-objects/organization/connected-agents.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
+import { PING, PONG } from "../../protocol/wire/frames.ts";
 import { bindings } from "../harness/workerd/live-tunnel.ts";
 import { getAgentIds, TestOrganization } from "../harness/workerd/test-organization.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
+
+/** Reports that arrive from now on are stale after `vi.useRealTimers()`. */
+function setClockBack(): void {
+  vi.useFakeTimers({ now: Date.now() - PRESENCE_FRESH_MS - 1_000, toFake: ["Date"] });
+}
 
 /** Ends an object as a crash does. The call that aborts it fails with it. */
 async function abortObject(stub: DurableObjectStub): Promise<void> {
@@ -43,7 +51,7 @@ describe("the list of connections", () => {
     const [agent] = await org.stub.listConnections();
     const pool = [agent!, { ...agent!, agentId: crypto.randomUUID() }];
     const stale = await runInDurableObject(org.stub, (_, { storage }) =>
-      new ConnectedAgents(storage.sql).findStaleTunnels(pool, Date.now()),
+      new ConnectedAgents(storage.sql, createReportTimes()).findStaleTunnels(pool, Date.now()),
     );
     expect(stale).toEqual([tunnel.id]);
   });
@@ -54,13 +62,13 @@ describe("the list of connections", () => {
       crypto.randomUUID(),
     );
     const { asked, askedNext, afterRestart } = await runInDurableObject(stub, (_, { storage }) => {
-      const connected = new ConnectedAgents(storage.sql);
+      const connected = new ConnectedAgents(storage.sql, createReportTimes());
       for (const [i, tunnelId] of tunnelIds.entries()) {
         const agent = { agentId: crypto.randomUUID(), remoteIp: "192.0.2.9", connectedAtMs: i };
         connected.apply({ tunnelId, sequence: 1, agents: [agent] }, i);
       }
       const nowMs = tunnelIds.length + PRESENCE_FRESH_MS;
-      const restarted = new ConnectedAgents(storage.sql);
+      const restarted = new ConnectedAgents(storage.sql, createReportTimes());
       const findStale = () => connected.findStaleTunnels(connected.list(), nowMs);
       const asked = findStale();
       // None of them answers.
@@ -74,6 +82,72 @@ describe("the list of connections", () => {
     expect(asked).toEqual(tunnelIds.slice(0, PRESENCE_REFRESH_MAX_REPORTED));
     expect(askedNext).toEqual(tunnelIds.slice(PRESENCE_REFRESH_MAX_REPORTED));
     expect(afterRestart.toSorted()).toEqual(tunnelIds.toSorted());
+  });
+
+  test("wakes no more tunnels after the organization's object was evicted", async () => {
+    const org = new TestOrganization();
+    const connect = () => {
+      const agent = { agentId: crypto.randomUUID(), remoteIp: "192.0.2.9", connectedAtMs: 1 };
+      return org.stub.reportPresence({
+        tunnelId: crypto.randomUUID(),
+        sequence: 1,
+        agents: [agent],
+      });
+    };
+    const count = PRESENCE_REFRESH_MAX_REPORTED + 20;
+    setClockBack();
+    await Promise.all(Array.from({ length: count }, connect));
+    await org.sleep();
+    // A tunnel that is asked has no agent, and leaves the list.
+    expect(await org.listAgentIds()).toHaveLength(count);
+    await org.sleep();
+    vi.useRealTimers();
+    expect(await org.listAgentIds()).toHaveLength(20);
+  });
+
+  test("wakes no more tunnels a long time after their last report", async () => {
+    const { stub } = new TestOrganization();
+    const agent = { agentId: crypto.randomUUID(), remoteIp: "192.0.2.9", connectedAtMs: 1 };
+    const tunnelIds = Array.from({ length: PRESENCE_REFRESH_MAX_REPORTED + 20 }, () =>
+      crypto.randomUUID(),
+    );
+    const stale = await runInDurableObject(stub, (_, { storage }) => {
+      const connected = new ConnectedAgents(storage.sql, createReportTimes());
+      for (const tunnelId of tunnelIds)
+        connected.apply({ tunnelId, sequence: 1, agents: [agent] }, 0);
+      const nowMs = DEPARTURE_RETENTION_MS + 1;
+      connected.removeDeparted(nowMs);
+      return connected.findStaleTunnels(connected.list(), nowMs);
+    });
+    expect(stale).toHaveLength(PRESENCE_REFRESH_MAX_REPORTED);
+  });
+
+  test("asks a tunnel when the clock was set back", async () => {
+    const { stub } = new TestOrganization();
+    const tunnelId = crypto.randomUUID();
+    const agent = { agentId: crypto.randomUUID(), remoteIp: "192.0.2.9", connectedAtMs: 1 };
+    const stale = await runInDurableObject(stub, (_, { storage }) => {
+      const connected = new ConnectedAgents(storage.sql, createReportTimes());
+      connected.apply({ tunnelId, sequence: 1, agents: [agent] }, DEPARTURE_RETENTION_MS);
+      return connected.findStaleTunnels(connected.list(), 0);
+    });
+    expect(stale).toEqual([tunnelId]);
+  });
+
+  test("needs the last reports of a bounded number of tunnels in memory, and of none that has left", async () => {
+    const { stub } = new TestOrganization();
+    const reportTimes = createReportTimes();
+    await runInDurableObject(stub, (_, { storage }) => {
+      const connected = new ConnectedAgents(storage.sql, reportTimes);
+      const depart = () =>
+        connected.apply({ tunnelId: crypto.randomUUID(), sequence: 1, agents: [] }, 0);
+      depart();
+      connected.removeDeparted(DEPARTURE_RETENTION_MS + 1);
+      expect(reportTimes.size).toBe(0);
+      for (let i = 0; i <= REPORT_TIMES_MAX_TUNNELS; i++) reportTimes.set(`${i}`, 0);
+      depart();
+    });
+    expect(reportTimes.size).toBe(REPORT_TIMES_MAX_TUNNELS);
   });
 
   test("has only agents of its own organization", async () => {
@@ -158,20 +232,25 @@ describe("the list of connections", () => {
 describe("no agent is listed that is not connected", () => {
   test("after a tunnel's object was lost with its agent, without a report", async () => {
     const org = new TestOrganization();
+    setClockBack();
     const { tunnel } = await org.agent();
     const staying = await org.agent();
     await vi.waitFor(async () => expect(await org.listAgentIds()).toHaveLength(2), WAIT_OPTIONS);
     await evictDurableObject(tunnel.stub, { webSockets: "close" });
-    await org.sleep();
+    vi.useRealTimers();
+    staying.agent.socket.send(PING);
+    expect(await staying.agent.nextMessage()).toBe(PONG);
     expect(await org.listAgentIds()).toEqual(getAgentIds(staying));
   });
 
   test("after all of its objects were lost at once", async () => {
     const org = new TestOrganization();
+    setClockBack();
     const agents = [await org.agent(), await org.agent(), await org.agent()];
     await vi.waitFor(async () => expect(await org.listAgentIds()).toHaveLength(3), WAIT_OPTIONS);
     // `abortAllDurableObjects()` would also reject what the objects of earlier files still wait for.
     await Promise.all([org.stub, ...agents.map(({ tunnel }) => tunnel.stub)].map(abortObject));
+    vi.useRealTimers();
     expect(await bindings.ORGANIZATION.getByName(org.id).listConnections()).toEqual([]);
   });
 
@@ -217,7 +296,9 @@ describe("a report", () => {
     const [departed, connected] = [crypto.randomUUID(), crypto.randomUUID()];
     await stub.reportPresence({ tunnelId: departed, sequence: 2, agents: [] });
     const list = <Result>(read: (agents: ConnectedAgents) => Result) =>
-      runInDurableObject(stub, (_, { storage }) => read(new ConnectedAgents(storage.sql)));
+      runInDurableObject(stub, (_, { storage }) =>
+        read(new ConnectedAgents(storage.sql, createReportTimes())),
+      );
     expect(await list((agents) => agents.listTunnelIds(Date.now()))).toEqual([departed]);
     vi.useFakeTimers({ now: Date.now() + DEPARTURE_RETENTION_MS + 1_000 });
     expect(await list((agents) => agents.listTunnelIds(Date.now()))).toEqual([]);

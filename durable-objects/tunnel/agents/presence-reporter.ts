@@ -7,13 +7,14 @@ import type { InternalApi, Presence, ServingAgent, WatchStatus } from "../../rpc
 import type { AgentAttachment } from "../socket-attachments.ts";
 import type { Agents } from "./agents.ts";
 
+/** The name is part of the stored format. */
 const KEY = "attendance";
 
 interface StoredPresence extends Omit<Presence, "agents"> {
   /** Absent in what earlier versions have stored: then it is reported again. */
   agents?: ServingAgent[];
   orgId: string;
-  /** Whether the organization has received it. */
+  /** Whether the organization has received it. The name is part of the stored format. */
   isTold: boolean;
 }
 

@@ -5,7 +5,11 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { verifyArchive } from "../../../self-host/backup/archive-reader.ts";
 import { ArchiveWriter } from "../../../self-host/backup/archive-writer.ts";
-import { BACKUP_FORMAT, type Manifest } from "../../../self-host/backup/manifest.ts";
+import {
+  BACKUP_FORMAT,
+  MANIFEST_MAX_BYTES,
+  type Manifest,
+} from "../../../self-host/backup/manifest.ts";
 import { formatTarHeader, TAR_FILE_MAX_BYTES } from "../../../self-host/backup/tar.ts";
 import { readMigrations } from "../../../self-host/postgres/migrate.ts";
 import { runRestore } from "../../harness/backup/commands.ts";
@@ -115,10 +119,20 @@ describe("an archive is refused", () => {
   });
 
   test("when its list of files would fill the memory", async () => {
-    const tooLong = formatTarHeader({ path: "manifest.json", size: 64 * 2 ** 20 + 1 });
+    const tooLong = formatTarHeader({ path: "manifest.json", size: MANIFEST_MAX_BYTES + 1 });
     const path = join(directory, "long.tar.gz");
     await writeFile(path, gzipSync(tooLong));
     await expect(verifyArchive(path)).rejects.toThrow(/its list of files is too long/);
+  });
+
+  test("when it is written, if its list of files is longer than a restore accepts", async () => {
+    const archive = new ArchiveWriter(join(directory, "many-files.tar.gz"));
+    const secretsInEnvironment = ["x".repeat(MANIFEST_MAX_BYTES)];
+    const finished = archive.finish({ ...DESCRIPTION, secretsInEnvironment });
+    await expect(finished).rejects.toThrow(
+      /there are too many files: .* stop the server and copy its data directory instead/,
+    );
+    await archive.abort();
   });
 
   test("of a newer version, before anything is written", async () => {

@@ -2,12 +2,21 @@
 import { describe, expect, test } from "vitest";
 import { checkConversations } from "../../../chaos/checks/conversations.ts";
 import { computeCounterBounds, COUNTERS_LOST_MAX_MS } from "../../../chaos/checks/counters.ts";
+import {
+  ATTEMPTS_MIN,
+  checkLoadAfterFaults,
+  checkLoadUnderFaults,
+  listLoadKinds,
+} from "../../../chaos/checks/load-kinds.ts";
 import { checkPolicies } from "../../../chaos/checks/policies.ts";
 import { compareProcesses } from "../../../chaos/checks/processes.ts";
-import { checkRequests } from "../../../chaos/checks/requests.ts";
+import { checkBrokenResponses, checkRequests } from "../../../chaos/checks/requests.ts";
 import { checkWrites } from "../../../chaos/checks/writes.ts";
 import {
+  CONVERSATION_KINDS,
   History,
+  REQUEST_KINDS,
+  WRITE_KINDS,
   type ArrivalEntry,
   type ConversationEntry,
   type HistoryEntry,
@@ -92,6 +101,21 @@ describe("requests", () => {
     expect(failed(checkRequests(record(...entries)))).toEqual([expect.stringContaining(name)]);
   });
 
+  test.each([
+    ["that is cut", { outcome: "cut" }, true],
+    ["that stays open", { outcome: "timed out" }, false],
+    ["that looks complete", { outcome: "corrupt" }, false],
+    ["that stays open because of a fault", { outcome: "timed out", startedAtMs: 99 }, true],
+    ["that has not begun", { outcome: "timed out", status: 0 }, true],
+    ["that has not begun, with an error of the service", { outcome: "refused", status: 502 }, true],
+  ] satisfies [string, Partial<RequestEntry>, boolean][])(
+    "a broken response %s",
+    (_, changes, passed) => {
+      const history = record(request({ kind: "broken-download", ...changes }));
+      expect(checkBrokenResponses(history, 100).passed).toBe(passed);
+    },
+  );
+
   test("a GET may arrive twice", () => {
     const again = arrival({ kind: "page" });
     expect(failed(checkRequests(record(again, again, request({ kind: "page" }))))).toEqual([]);
@@ -150,6 +174,78 @@ describe("changes", () => {
     ["a deleted one that is there", [write({}), write({ kind: "delete-tunnel" })], created, false],
   ])("%s", (_, entries, rows, passed) => {
     expect(checkWrites(record(...entries), rows).passed).toBe(passed);
+  });
+});
+
+describe("each kind of load", () => {
+  const one = { visitors: 1, transfers: 1, webSockets: 1, tcpStreams: 1, writers: 1 };
+  const kinds = listLoadKinds(one, true);
+  const succeed = (startedAtMs: number): HistoryEntry[] => [
+    ...REQUEST_KINDS.map((kind) =>
+      request({ kind, startedAtMs, outcome: kind === "broken-download" ? "cut" : "complete" }),
+    ),
+    conversation({ startedAtMs }),
+    conversation({ startedAtMs, over: "tcp", end: "closed" }),
+    ...WRITE_KINDS.map((kind) => write({ kind, startedAtMs })),
+  ];
+  const unanswered = [
+    ...REQUEST_KINDS.map((kind) => request({ kind, outcome: "timed out", status: 0 })),
+    ...CONVERSATION_KINDS.map((over) => conversation({ over, received: 0, end: "silent" })),
+    ...WRITE_KINDS.map((kind) => write({ kind, result: "unknown", status: 0 })),
+  ];
+  const repeat = (entries: HistoryEntry[], times: number) =>
+    record(...Array.from({ length: times }, () => entries).flat());
+
+  test("is in the list when it runs", () => {
+    expect(kinds).toEqual([...REQUEST_KINDS, ...CONVERSATION_KINDS, ...WRITE_KINDS]);
+    expect(listLoadKinds({ ...one, transfers: 0, tcpStreams: 0, writers: 0 }, true)).toEqual([
+      "page",
+      "order",
+      "websocket",
+    ]);
+    expect(listLoadKinds(one, false)).not.toContain("tcp");
+  });
+
+  test.each(kinds)("must succeed once while there are faults: %s", (kind) => {
+    const isOther = (entry: HistoryEntry) => !JSON.stringify(entry).includes(`"${kind}"`);
+    const history = repeat([...unanswered, ...succeed(0).filter(isOther)], ATTEMPTS_MIN);
+    const { passed, detail } = checkLoadUnderFaults(history, kinds, 1_000);
+    expect({ passed, detail }).toEqual({
+      passed: false,
+      detail: `1 of ${kinds.length} kinds of load: ${kind}: none of ${ATTEMPTS_MIN}`,
+    });
+    history.add(succeed(0).find((entry) => !isOther(entry))!);
+    expect(checkLoadUnderFaults(history, kinds, 1_000).passed).toBe(true);
+  });
+
+  test("may fail a few times while there are faults", () => {
+    const history = repeat(unanswered, ATTEMPTS_MIN - 1);
+    expect(checkLoadUnderFaults(history, kinds, 1_000).passed).toBe(true);
+  });
+
+  test("must succeed again after the last fault", () => {
+    const [first, ...others] = succeed(2_000);
+    const history = record(...succeed(1_000), ...others);
+    expect(checkLoadAfterFaults(history, kinds, 2_000)).toMatchObject({
+      passed: false,
+      detail: `1 of ${kinds.length} kinds of load: page: none of 0`,
+    });
+    history.add(first!);
+    expect(checkLoadAfterFaults(history, kinds, 2_000).passed).toBe(true);
+  });
+
+  test.each([
+    [
+      "a broken response that stays open",
+      request({ kind: "broken-download", outcome: "timed out" }),
+    ],
+    ["a WebSocket that loses messages", conversation({ received: 2 })],
+    ["a WebSocket without a message", conversation({ sent: 0, received: 0 })],
+    ["a lost WebSocket", conversation({ end: "closed with 1006" })],
+    ["a refused change", write({ result: "refused" })],
+  ] satisfies [string, HistoryEntry][])("has not succeeded with %s", (_, entry) => {
+    const name = "kind" in entry ? entry.kind : entry.over;
+    expect(checkLoadAfterFaults(record(entry), [name], 0).passed).toBe(false);
   });
 });
 
