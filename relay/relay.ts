@@ -81,8 +81,15 @@ export class Relay {
     for (const timer of this.#timers) clearInterval(timer);
     this.#associations.closeAll();
     this.#report();
-    await Promise.all([this.#server.close(), this.#link.close()]);
+    // All are waited for, also after a failure: the link may still be sending the last totals.
+    const parts = await Promise.allSettled([this.#server.close(), this.#link.close()]);
     this.#associations.agentSocket.close();
+    for (const part of parts) {
+      if (part.status === "fulfilled") continue;
+      this.#log.error("could not close a part of the relay", {
+        error: getErrorMessage(part.reason),
+      });
+    }
     this.#log.info("relay stopped");
   }
 
