@@ -16,6 +16,7 @@ import { isRevokedBy, type Revocations } from "./revocations.ts";
 import type { RelaySettings } from "./settings.ts";
 import { AllowlistUpdates } from "./tcp/allowlist-updates.ts";
 import { TunnelAssociation } from "./tcp/tunnel-association.ts";
+import { LimitsByTunnel } from "./tcp/tunnel-limits.ts";
 import { VisitorSlots } from "./tcp/visitor-slots.ts";
 import { AgentUdpSocket, type UdpAssociation } from "./udp/agent-socket.ts";
 import { FlowTags } from "./udp/flow-tags.ts";
@@ -83,6 +84,7 @@ export class Associations {
   readonly #flowIds = new FlowIds<UdpAssociation>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
   readonly #tags: FlowTags;
   readonly #records = new NetworkRecords();
+  readonly #tunnelLimits = new LimitsByTunnel();
   readonly #allowlistUpdates = new AllowlistUpdates({
     maxEntries: ALLOWLIST_UPDATES_MAX,
     maxAgeMs: TICKET_LIFETIME_MAX_MS,
@@ -220,6 +222,7 @@ export class Associations {
       association.close();
       this.#finish(association);
     }
+    this.#tunnelLimits.sweep(nowMs);
   }
 
   /** Ends everything: the relay stops. */
@@ -303,7 +306,9 @@ export class Associations {
       connection: agent,
     };
     if (ticket.kind === "tunnel") {
-      return new TunnelAssociation({ ...shared, ticket, connections: this.connections, log });
+      const limits = this.#tunnelLimits.getOrCreate(ticket.sub, ticket.mbps);
+      const { connections } = this;
+      return new TunnelAssociation({ ...shared, ticket, limits, connections, log });
     }
     return new NetworkAssociation({
       ...shared,

@@ -64,6 +64,21 @@ async function open(claims: Partial<RelayTicket> = {}): Promise<Association> {
   return opened;
 }
 
+/** Connects a visitor, and the data connection on which the agent serves it. */
+async function connectVisitor(association: TunnelAssociation) {
+  const upgrades = createServer((socket) =>
+    association.takeDataConnection(socket, Buffer.alloc(0)),
+  ).listen(0, "127.0.0.1");
+  await once(upgrades, "listening");
+  const { port: upgradePort } = upgrades.address() as AddressInfo;
+  const dataConnection = connect(upgradePort, "127.0.0.1").on("error", () => undefined);
+  const visitor = connect(association.ticket.port, "127.0.0.1").on("error", () => undefined);
+  // The head says that the connection has a visitor.
+  await once(dataConnection, "data");
+  upgrades.close();
+  return { visitor, dataConnection };
+}
+
 beforeEach(async () => {
   const first = await reservePorts(3);
   port = first + 1;
@@ -149,23 +164,40 @@ test("a port that another program uses is refused with a code to retry, and leav
 test("a visitor's connection from before the control connection was lost continues while the agent's tickets are renewed", async () => {
   const claims = { kind: "tunnel", cidrs: null, mbps: 1_000 } as const;
   const lost = (await open(claims)) as TunnelAssociation;
-  const upgrades = createServer((socket) => lost.takeDataConnection(socket, Buffer.alloc(0)));
-  upgrades.listen(0, "127.0.0.1");
-  await once(upgrades, "listening");
-  const dataConnection = connect((upgrades.address() as AddressInfo).port, "127.0.0.1");
-  const visitor = connect(port, "127.0.0.1").on("error", () => undefined);
-  // The head says that the connection has a visitor.
-  await once(dataConnection, "data");
+  const { visitor, dataConnection } = await connectVisitor(lost);
   associations.release(lost);
   const laterExp = expiresAt / 1_000 + 300;
   await open({ ...claims, generation: 2, exp: laterExp });
   associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
   visitor.write("still here");
   expect(String((await once(dataConnection, "data"))[0])).toBe("still here");
-  dataConnection.on("error", () => undefined);
   associations.sweep(laterExp * 1_000 + TICKET_CLOCK_TOLERANCE_MS + 1);
   await vi.waitUntil(() => visitor.closed && dataConnection.closed, WAIT_OPTIONS);
-  upgrades.close();
+});
+
+test("the connections of all associations of a tunnel share the rate of its latest ticket", async () => {
+  const claims = { kind: "tunnel", cidrs: null } as const;
+  const mbps = 40;
+  const bytes = 1024 * 1024;
+  const lost = await open({ ...claims, mbps: 10_000 });
+  const connected = [await connectVisitor(lost as TunnelAssociation)];
+  associations.release(lost);
+  const latest = await open({ ...claims, generation: 2, mbps });
+  connected.push(await connectVisitor(latest as TunnelAssociation));
+  const startedAtMs = performance.now();
+  await Promise.all(
+    connected.map(async ({ visitor, dataConnection }) => {
+      visitor.end(Buffer.alloc(bytes));
+      let received = 0;
+      dataConnection.on("data", (chunk: Buffer) => (received += chunk.length));
+      await once(dataConnection, "end");
+      expect(received).toBe(bytes);
+      visitor.destroy();
+    }),
+  );
+  const seconds = (performance.now() - startedAtMs) / 1_000;
+  // Less a burst of a tenth of a second, they need twice as long as one of them alone.
+  expect(seconds).toBeGreaterThan((bytes * 8) / (mbps * 1e6));
 });
 
 test.each(["network", "tunnel"] as const)(
