@@ -5,7 +5,12 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { CloseName } from "../../../protocol/wire/close-codes.ts";
-import { RELAY_TICKET_GRACE_MS } from "../../../protocol/relay/limits.ts";
+import {
+  RELAY_CLOCK_TOLERANCE_MS,
+  RELAY_TICKET_GRACE_MS,
+  RELAY_TICKET_SECONDS,
+  RELAY_TICKET_USABLE_MAX_MS,
+} from "../../../protocol/relay/limits.ts";
 import type { RelayToAgentMessage } from "../../../protocol/relay/control.ts";
 import type { RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { Association } from "../../../relay/association.ts";
@@ -15,7 +20,6 @@ import {
   Associations,
   type LinkState,
 } from "../../../relay/associations.ts";
-import { TICKET_CLOCK_TOLERANCE_MS } from "../../../relay/limits.ts";
 import { Metrics } from "../../../relay/metrics.ts";
 import { Revocations } from "../../../relay/revocations.ts";
 import { readSettings } from "../../../relay/settings.ts";
@@ -107,16 +111,16 @@ afterEach(() => associations.closeAll());
 
 test("an agent without a new ticket is disconnected when its ticket has expired", async () => {
   await open();
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS);
   expect(agent.closed).toBeNull();
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + 1);
   expect(agent.closed).toBe("unauthorized");
 });
 
 test("an agent with a new ticket stays connected", async () => {
   const association = await open();
   expect(associations.renew(association, ticket({ exp: expiresAt / 1_000 + 300 }))).toBeNull();
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + 1);
   expect(agent.closed).toBeNull();
 });
 
@@ -136,7 +140,18 @@ test("while the API can't be reached it stays connected for a grace period, and 
 test("the grace period is bounded", async () => {
   await open();
   link.isConnected = false;
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + RELAY_TICKET_GRACE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + RELAY_TICKET_GRACE_MS + 1);
+  expect(agent.closed).toBe("unauthorized");
+});
+
+test("a ticket can't be used for longer than its revocation is stored, also by a relay whose clock is behind", async () => {
+  const issuedAtMs = expiresAt - RELAY_TICKET_SECONDS * 1_000;
+  await open();
+  link.isConnected = false;
+  const relayClockMs = issuedAtMs + RELAY_TICKET_USABLE_MAX_MS - RELAY_CLOCK_TOLERANCE_MS;
+  associations.sweep(relayClockMs);
+  expect(agent.closed).toBeNull();
+  associations.sweep(relayClockMs + 1);
   expect(agent.closed).toBe("unauthorized");
 });
 
@@ -145,7 +160,7 @@ test("there is no grace period if the API was never reached: revocations are unk
   link.connectedAtMs = null;
   expect(associations.graceMs).toBe(0);
   await open();
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + 1);
   expect(agent.closed).toBe("unauthorized");
 });
 
@@ -168,10 +183,10 @@ test("a visitor's connection from before the control connection was lost continu
   associations.release(lost);
   const laterExp = expiresAt / 1_000 + 300;
   await open({ ...claims, generation: 2, exp: laterExp });
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + 1);
   visitor.write("still here");
   expect(String((await once(dataConnection, "data"))[0])).toBe("still here");
-  associations.sweep(laterExp * 1_000 + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(laterExp * 1_000 + RELAY_CLOCK_TOLERANCE_MS + 1);
   await vi.waitUntil(() => visitor.closed && dataConnection.closed, WAIT_OPTIONS);
 });
 
