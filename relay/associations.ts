@@ -1,13 +1,16 @@
 /** The agents that serve ports of this relay: decides which agent gets a port, and until when. */
 import { randomInt } from "node:crypto";
 import type { CloseName } from "../protocol/wire/close-codes.ts";
-import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
+import {
+  RELAY_CLOCK_TOLERANCE_MS,
+  RELAY_TICKET_GRACE_MS,
+  RELAY_TICKET_USABLE_MAX_MS,
+} from "../protocol/relay/limits.ts";
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import { SourceSlots } from "../shared/bounds/source-slots.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { type AgentConnection, type Association, explainBindError } from "./association.ts";
-import { TICKET_CLOCK_TOLERANCE_MS, TICKET_LIFETIME_MAX_MS } from "./limits.ts";
 import type { Log } from "./log.ts";
 import { MessageBudget } from "./control/message-budget.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
@@ -16,6 +19,7 @@ import { isRevokedBy, type Revocations } from "./revocations.ts";
 import type { RelaySettings } from "./settings.ts";
 import { AllowlistUpdates } from "./tcp/allowlist-updates.ts";
 import { TunnelAssociation } from "./tcp/tunnel-association.ts";
+import { LimitsByTunnel } from "./tcp/tunnel-limits.ts";
 import { VisitorSlots } from "./tcp/visitor-slots.ts";
 import { AgentUdpSocket, type UdpAssociation } from "./udp/agent-socket.ts";
 import { FlowTags } from "./udp/flow-tags.ts";
@@ -83,9 +87,10 @@ export class Associations {
   readonly #flowIds = new FlowIds<UdpAssociation>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
   readonly #tags: FlowTags;
   readonly #records = new NetworkRecords();
+  readonly #tunnelLimits = new LimitsByTunnel();
   readonly #allowlistUpdates = new AllowlistUpdates({
     maxEntries: ALLOWLIST_UPDATES_MAX,
-    maxAgeMs: TICKET_LIFETIME_MAX_MS,
+    maxAgeMs: RELAY_TICKET_USABLE_MAX_MS,
   });
   /** The ports in use, by organization. */
   readonly #slots: SourceSlots;
@@ -220,6 +225,7 @@ export class Associations {
       association.close();
       this.#finish(association);
     }
+    this.#tunnelLimits.sweep(nowMs);
   }
 
   /** Ends everything: the relay stops. */
@@ -303,7 +309,9 @@ export class Associations {
       connection: agent,
     };
     if (ticket.kind === "tunnel") {
-      return new TunnelAssociation({ ...shared, ticket, connections: this.connections, log });
+      const limits = this.#tunnelLimits.getOrCreate(ticket.sub, ticket.mbps);
+      const { connections } = this;
+      return new TunnelAssociation({ ...shared, ticket, limits, connections, log });
     }
     return new NetworkAssociation({
       ...shared,
@@ -355,7 +363,7 @@ export class Associations {
   /** Milliseconds since the epoch. */
   #getExpiryMs({ exp }: RelayTicket): number {
     const { isConnected, connectedAtMs } = this.#options.link;
-    const expiresAtMs = exp * 1_000 + TICKET_CLOCK_TOLERANCE_MS;
+    const expiresAtMs = exp * 1_000 + RELAY_CLOCK_TOLERANCE_MS;
     if (connectedAtMs === null) return expiresAtMs;
     if (!isConnected) return expiresAtMs + RELAY_TICKET_GRACE_MS;
     // The API can be reached again, so the agent can request a new ticket.

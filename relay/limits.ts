@@ -1,5 +1,4 @@
 /** Limits that several files of the relay share. Those that agents know too are in protocol/relay/limits.ts. */
-import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../protocol/relay/limits.ts";
 
 /** Sockets of the relay's own TCP port: control and data connections. */
 const AGENT_PORT_CONNECTIONS_MAX = 65_536;
@@ -27,7 +26,3 @@ export function getConnectionLimits(descriptors: number): { visitors: number; ag
  * The default of Node.js is 511. Linux caps it at net.core.somaxconn.
  */
 export const LISTEN_BACKLOG = 1_024;
-/** Tolerated difference between clocks. */
-export const TICKET_CLOCK_TOLERANCE_MS = 10_000;
-/** How long a ticket can be used after it was signed: its lifetime, the grace period and clock differences. */
-export const TICKET_LIFETIME_MAX_MS = RELAY_TICKET_SECONDS * 2_000 + RELAY_TICKET_GRACE_MS;

@@ -1,6 +1,6 @@
 /** One run of the relay: its link to the API, its agents, its own port, and the reports of their state. */
 import { randomBytes } from "node:crypto";
-import { RELAY_STATUS_INTERVAL_MS } from "../protocol/relay/limits.ts";
+import { RELAY_STATUS_INTERVAL_MS, RELAY_TICKET_USABLE_MAX_MS } from "../protocol/relay/limits.ts";
 import type { ApiToRelayMessage } from "../protocol/relay/link.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
@@ -9,7 +9,7 @@ import type { MetricFamily } from "../shared/metrics/exposition.ts";
 import { getDescriptorLimit } from "../sockets/descriptor-limit.ts";
 import { ApiLink } from "./api-link.ts";
 import { Associations } from "./associations.ts";
-import { getConnectionLimits, TICKET_LIFETIME_MAX_MS } from "./limits.ts";
+import { getConnectionLimits } from "./limits.ts";
 import type { Log } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { Revocations } from "./revocations.ts";
@@ -81,8 +81,15 @@ export class Relay {
     for (const timer of this.#timers) clearInterval(timer);
     this.#associations.closeAll();
     this.#report();
-    await Promise.all([this.#server.close(), this.#link.close()]);
+    // All are waited for, also after a failure: the link may still be sending the last totals.
+    const parts = await Promise.allSettled([this.#server.close(), this.#link.close()]);
     this.#associations.agentSocket.close();
+    for (const part of parts) {
+      if (part.status === "fulfilled") continue;
+      this.#log.error("could not close a part of the relay", {
+        error: getErrorMessage(part.reason),
+      });
+    }
     this.#log.info("relay stopped");
   }
 
@@ -120,7 +127,7 @@ export class Relay {
       link: this.#link,
       revocations: new Revocations({
         maxEntries: REVOCATIONS_MAX,
-        maxAgeMs: TICKET_LIFETIME_MAX_MS,
+        maxAgeMs: RELAY_TICKET_USABLE_MAX_MS,
       }),
       metrics: this.#metrics,
       log: this.#log,

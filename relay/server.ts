@@ -27,6 +27,7 @@ import { LISTEN_BACKLOG } from "./limits.ts";
 import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
 import { isLoopback, parseHostName, unmapIpv4Address } from "../shared/hosts.ts";
 import { parseJson } from "../shared/json.ts";
+import { waitForClose } from "../sockets/close-event.ts";
 import { createServer } from "../sockets/node-http.ts";
 
 /** A JSON or datagram message of an agent. A resume of 4,096 flows is about 700 KB. */
@@ -144,10 +145,10 @@ export class RelayServer {
 
   /** Resolves when the connections of agents are closed, or after `STOP_MAX_MS`. */
   async close(): Promise<void> {
-    const closed = once(this.#server, "close");
+    const closed = waitForClose(this.#server);
     this.#server.close();
     this.#forwarded.close();
-    const ended = [...this.#webSockets.clients].map((socket) => once(socket, "close"));
+    const ended = [...this.#webSockets.clients].map((socket) => waitForClose(socket));
     const deadline = new Promise((resolve) => setTimeout(resolve, STOP_MAX_MS).unref());
     await Promise.race([Promise.all(ended), deadline]);
     for (const socket of this.#webSockets.clients) socket.terminate();

@@ -3,8 +3,8 @@ import { request as requestHttps } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalJWKSet, errors, jwtVerify } from "jose";
 import { z } from "zod";
+import { RELAY_CLOCK_TOLERANCE_MS } from "../protocol/relay/limits.ts";
 import { RELAY_TICKET_TYPE, toRelayAudience, RelayTicket } from "../protocol/relay/ticket.ts";
-import { TICKET_CLOCK_TOLERANCE_MS } from "./limits.ts";
 import { isCanonicalJwt } from "../shared/jwt.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 import { request as requestHttp } from "../sockets/node-http.ts";
@@ -79,7 +79,7 @@ export class TicketVerifier {
         audience: toRelayAudience(this.#options.relayId),
         requiredClaims: ["exp", "aud"],
         currentDate: new Date(this.#options.now()),
-        clockTolerance: Math.floor((TICKET_CLOCK_TOLERANCE_MS + graceMs) / 1_000),
+        clockTolerance: Math.floor((RELAY_CLOCK_TOLERANCE_MS + graceMs) / 1_000),
       });
       return RelayTicket.safeParse(payload).data ?? null;
     } catch (error) {

@@ -64,12 +64,6 @@ export class RatePacer {
     if (at >= 0) this.#waiting.splice(at, 1);
   }
 
-  /** Streams that wait are not resumed any more. */
-  close(): void {
-    clearTimeout(this.#timer);
-    this.#waiting = [];
-  }
-
   #refill(): void {
     const nowMs = performance.now();
     const earned = (nowMs - this.#refilledAtMs) * this.#bytesPerMs;

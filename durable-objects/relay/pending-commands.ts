@@ -3,10 +3,9 @@
  * Each is stored for as long as an agent can use a ticket that was issued before it, and is sent again on every
  * new link.
  */
-import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../../protocol/relay/limits.ts";
+import { RELAY_TICKET_USABLE_MAX_MS } from "../../protocol/relay/limits.ts";
 import { ApiToRelayMessage } from "../../protocol/relay/link.ts";
 
-const COMMAND_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;
 /** Beyond this the oldest command is dropped; the affected tickets expire soon. */
 const PENDING_COMMANDS_MAX = 20_000;
 
@@ -34,7 +33,7 @@ export class PendingRelayCommands {
       "insert or replace into notices (subject, message, ends_at_ms) values (?, ?, ?)",
       getSubject(command, message),
       message,
-      nowMs + COMMAND_KEEP_MS,
+      nowMs + RELAY_TICKET_USABLE_MAX_MS,
     );
     this.#sql.exec(
       "delete from notices where sequence <= (select max(sequence) from notices) - ?",

@@ -1,11 +1,19 @@
 /** Bounds that the relay, the agent and the API share, for tickets, datagrams, flows and TCP connections. */
-import { MINUTE_MS } from "../../shared/time.ts";
+import { MINUTE_MS, SECOND_MS } from "../../shared/time.ts";
 
 // ── Tickets ──
 
 export const RELAY_TICKET_SECONDS = 300;
 /** How long an association outlives its ticket while the API can't be reached to renew it. */
 export const RELAY_TICKET_GRACE_MS = 10 * MINUTE_MS;
+/** Tolerated difference between the clocks of a relay and the API. */
+export const RELAY_CLOCK_TOLERANCE_MS = 10 * SECOND_MS;
+/**
+ * How long after it was signed a ticket can be used at most. The tolerance counts twice: a relay accepts the ticket for that
+ * much longer, and its clock may be that much behind.
+ */
+export const RELAY_TICKET_USABLE_MAX_MS =
+  RELAY_TICKET_SECONDS * SECOND_MS + RELAY_TICKET_GRACE_MS + 2 * RELAY_CLOCK_TOLERANCE_MS;
 
 // ── Datagrams (docs/protocols/relay-protocol.md) ──
 

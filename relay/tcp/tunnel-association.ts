@@ -7,6 +7,7 @@ import type { RelayTicket, TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "../association.ts";
 import type { Log } from "../log.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
+import type { TunnelLimits } from "./tunnel-limits.ts";
 import { TunnelPort } from "./tunnel-port.ts";
 import type { VisitorSlots } from "./visitor-slots.ts";
 
@@ -22,6 +23,7 @@ interface TunnelAssociationOptions {
   /** The host for visitors. */
   host: string;
   connection: AgentConnection;
+  limits: TunnelLimits;
   connections: VisitorSlots;
   log: Log;
 }
@@ -35,7 +37,7 @@ export class TunnelAssociation implements Association {
   #ticket: TunnelTicket;
 
   constructor(options: TunnelAssociationOptions) {
-    const { ticket, id, bind, connection, connections, log } = options;
+    const { ticket, id, bind, connection, limits, connections, log } = options;
     this.#options = options;
     this.#ticket = ticket;
     this.id = id;
@@ -43,6 +45,7 @@ export class TunnelAssociation implements Association {
       ticket,
       bind,
       log,
+      limits,
       connections,
       sendOpen: (count) => connection.send({ type: "open", count }),
     });
@@ -88,7 +91,7 @@ export class TunnelAssociation implements Association {
   renew(ticket: RelayTicket): void {
     if (ticket.kind !== "tunnel") return;
     this.#ticket = ticket;
-    this.#port.setRate(ticket.mbps);
+    this.#options.limits.setRate(ticket.mbps);
     this.#port.setAllowedCidrs(ticket.cidrs);
   }
 

@@ -12,48 +12,29 @@ import {
 } from "../../protocol/relay/limits.ts";
 import type { VisitorHead } from "../../protocol/relay/control.ts";
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
-import { RatePacer } from "../../sockets/rate-pacer.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, Splice, SPLICED_SERVER_OPTIONS } from "../../sockets/splice.ts";
 import { LISTEN_BACKLOG } from "../limits.ts";
 import { ConnectionPool } from "./connection-pool.ts";
-import { SourceLimiter } from "./source-limiter.ts";
+import type { TunnelLimits } from "./tunnel-limits.ts";
 import type { VisitorSlots } from "./visitor-slots.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 import { unmapIpv4Address } from "../../shared/hosts.ts";
 
-const VISITORS_PER_TUNNEL_MAX = 2_048;
 const VISITOR_WAIT_MAX_MS = 10_000;
 /** The maximum number of idle data connections: those that an agent opens beyond it are closed. */
 const IDLE_DATA_CONNECTIONS_MAX = 64;
-/** Visitors of one address (IPv6: of one /64) at a tunnel at a time. */
-const VISITORS_PER_SOURCE_MAX = 1_536;
-/** New connections of one address at a tunnel: a burst, then a number a second. */
-const VISITORS_PER_SOURCE_BURST = 1_536;
-const VISITORS_PER_SOURCE_PER_SECOND = 256;
-/** Addresses whose connections a tunnel counts; beyond that, the least recently seen is forgotten. */
-const COUNTED_SOURCES_MAX = 4_096;
-
 /** Refusals are counted, and logged no more often than this. */
 const REFUSAL_LOG_INTERVAL_MS = MINUTE_MS;
 
-export interface TunnelPortLimits {
-  connectionsMax: number;
-  connectionsPerSourceMax: number;
-  sourceBurst: number;
-  sourcePerSecond: number;
-  sourcesMax: number;
+/** Bounds of the visitors that wait for a data connection, and of the data connections that wait for a visitor. */
+export interface WaitLimits {
   backlogMax: number;
   waitMaxMs: number;
   idleMax: number;
 }
 
-const DEFAULT_LIMITS: TunnelPortLimits = {
-  connectionsMax: VISITORS_PER_TUNNEL_MAX,
-  connectionsPerSourceMax: VISITORS_PER_SOURCE_MAX,
-  sourceBurst: VISITORS_PER_SOURCE_BURST,
-  sourcePerSecond: VISITORS_PER_SOURCE_PER_SECOND,
-  sourcesMax: COUNTED_SOURCES_MAX,
+const DEFAULT_WAIT_LIMITS: WaitLimits = {
   backlogMax: DATA_CONNECTION_BACKLOG_MAX,
   waitMaxMs: VISITOR_WAIT_MAX_MS,
   idleMax: IDLE_DATA_CONNECTIONS_MAX,
@@ -64,8 +45,10 @@ interface TunnelPortOptions {
   /** The address to listen on: `0.0.0.0`, `::`, or one of the machine's. */
   bind: string;
   log: Pick<Log, "info" | "warn">;
-  /** Default: `DEFAULT_LIMITS`. */
-  limits?: Partial<TunnelPortLimits>;
+  /** The tunnel's, which its other associations share. */
+  limits: TunnelLimits;
+  /** Default: `DEFAULT_WAIT_LIMITS`. */
+  waitLimits?: Partial<WaitLimits>;
   /** Counts the connections of the visitors of all ports of the relay. Default: only the tunnel's own limits apply. */
   connections?: VisitorSlots;
   /** Requests `count` data connections beyond the pool from the agent. */
@@ -91,11 +74,9 @@ export class TunnelPort {
     no_agent_connection: 0,
   };
   readonly #options: TunnelPortOptions;
-  readonly #limits: TunnelPortLimits;
+  readonly #limits: TunnelLimits;
   readonly #server: Server;
   readonly #pool: ConnectionPool;
-  readonly #sources: SourceLimiter;
-  readonly #pacers: { fromFirst: RatePacer; fromSecond: RatePacer };
   readonly #splices = new Set<Splice>();
   #allowedCidrs: readonly string[] | null;
   #isReleased = false;
@@ -108,26 +89,19 @@ export class TunnelPort {
   #loggedRefusalAtMs = -Infinity;
 
   constructor(options: TunnelPortOptions) {
-    const { ticket } = options;
+    const { ticket, limits, waitLimits } = options;
     this.#options = options;
-    const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#limits = limits;
+    limits.attachPort();
     this.#allowedCidrs = ticket.cidrs;
-    this.#pacers = {
-      fromFirst: new RatePacer(ticket.mbps),
-      fromSecond: new RatePacer(ticket.mbps),
-    };
-    this.#sources = new SourceLimiter({
-      connectionsMax: limits.connectionsPerSourceMax,
-      burst: limits.sourceBurst,
-      perSecond: limits.sourcePerSecond,
-      sourcesMax: limits.sourcesMax,
-    });
-    this.#pool = new ConnectionPool(limits, {
-      onMatch: (visitor, connection, unread) => this.#join(visitor, connection, unread),
-      onRefuse: (visitor, reason) => this.#countRefusal(reason, visitor.remoteAddress),
-      onConnectionsNeeded: (count) => options.sendOpen(count),
-    });
+    this.#pool = new ConnectionPool(
+      { ...DEFAULT_WAIT_LIMITS, ...waitLimits },
+      {
+        onMatch: (visitor, connection, unread) => this.#join(visitor, connection, unread),
+        onRefuse: (visitor, reason) => this.#countRefusal(reason, visitor.remoteAddress),
+        onConnectionsNeeded: (count) => options.sendOpen(count),
+      },
+    );
     this.#server = createServer(SPLICED_SERVER_OPTIONS, (socket) =>
       this.#admit(adoptSocket(socket)),
     );
@@ -163,12 +137,6 @@ export class TunnelPort {
     this.#allowedCidrs = cidrs;
   }
 
-  /** @param mbps megabits a second, in each direction, over all connections of the tunnel. */
-  setRate(mbps: number): void {
-    this.#pacers.fromFirst.setRate(mbps);
-    this.#pacers.fromSecond.setRate(mbps);
-  }
-
   /** Totals since the port was bound. `bytesIn` came from visitors, `bytesOut` went to them. */
   getUsage(): { connections: number; openConnections: number; bytesIn: number; bytesOut: number } {
     let { in: bytesIn, out: bytesOut } = this.#endedBytes;
@@ -191,6 +159,7 @@ export class TunnelPort {
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
+    this.#limits.detachPort();
     this.#server.close();
     this.#pool.close();
   }
@@ -199,8 +168,6 @@ export class TunnelPort {
   close(): void {
     this.release();
     for (const splice of this.#splices) splice.reset();
-    this.#pacers.fromFirst.close();
-    this.#pacers.fromSecond.close();
   }
 
   // ── Inside ──
@@ -217,7 +184,7 @@ export class TunnelPort {
     visitor.on("error", () => undefined);
     visitor.once("close", () => {
       this.#openConnections -= 1;
-      this.#sources.release(address);
+      this.#limits.release(address);
       this.#options.connections?.free(this.#options.ticket.org, address);
     });
     this.#pool.addVisitor(visitor);
@@ -231,10 +198,11 @@ export class TunnelPort {
     const { connections, ticket } = this.#options;
     if (this.#allowedCidrs !== null && !isAddressIn(address, this.#allowedCidrs))
       return "address_not_allowed";
-    if (this.#openConnections >= this.#limits.connectionsMax) return "tunnel_limit";
-    if (address === "" || !this.#sources.admit(address, performance.now())) return "source_limit";
+    if (address === "") return "source_limit";
+    const refusal = this.#limits.admit(address, performance.now());
+    if (refusal !== null) return refusal;
     if (connections && !connections.take(ticket.org, address)) {
-      this.#sources.release(address);
+      this.#limits.release(address);
       return "relay_limit";
     }
     return null;
@@ -249,7 +217,7 @@ export class TunnelPort {
     };
     connection.write(encodeHead(head));
     const splice: Splice = new Splice(visitor, connection, {
-      pacers: this.#pacers,
+      pacers: this.#limits.pacers,
       ...(unread && { unreadFromFirst: unread }),
       onClose: () => {
         this.#splices.delete(splice);

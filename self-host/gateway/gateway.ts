@@ -21,6 +21,7 @@ import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import type { Log } from "../log.ts";
 import { parseBearerSecret } from "../../shared/bearer-token.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
+import { waitForClose } from "../../sockets/close-event.ts";
 import { createServer } from "../../sockets/node-http.ts";
 
 /** Connections to PostgreSQL for single queries, and for transactions. */
@@ -108,7 +109,7 @@ function answer(
   response: ServerResponse,
   log: Log,
 ): void {
-  const disconnected = new Promise<void>((resolve) => response.once("close", resolve));
+  const disconnected = waitForClose(response);
   void handle(services, request, disconnected).then(
     (result) => sendResponse(response, result),
     (error: unknown) => {

@@ -3,10 +3,10 @@
  * authenticates the client itself, so that no new connection to PostgreSQL is needed, and resets the connection
  * before it returns to the pool.
  */
-import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { createWebSocketStream, type WebSocket } from "ws";
 import { parseApplicationName } from "../../protocol/application-name.ts";
+import { waitForClose } from "../../sockets/close-event.ts";
 import type { VerifySecret } from "./secret.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
 import {
@@ -45,7 +45,7 @@ export async function serveSession(
   });
   // A lost client is an error of the stream. It needs no handling here, because the socket's 'close' event follows.
   client.on("error", () => {});
-  const closed = once(socket, "close").then(() => undefined);
+  const closed = waitForClose(socket);
   const authenticated = await authenticate(client, closed, verifySecret);
   if ("rejection" in authenticated) {
     client.end(authenticated.rejection);

@@ -1,10 +1,13 @@
 /** Finds PostgreSQL's programs: in the npm package for this platform, or in a copy that PostgreSQL's user can reach. */
-import { chmod, cp, readdir, rename, rm, stat } from "node:fs/promises";
+import { chmod, cp, lstat, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { StartError } from "../errors.ts";
 import { type OsUser, canReach } from "./os-user.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
+
+/** Bits of a mode: the group or all users. */
+const OTHERS_MAY_WRITE = 0o022;
 
 export interface Binaries {
   initdb: string;
@@ -35,16 +38,25 @@ async function findInstalledBinaries(): Promise<Binaries> {
   }
 }
 
-/** Copies the programs, for an installation in a directory that only root can enter. */
-async function copyBinaries({ initdb, postgres }: Binaries): Promise<Binaries> {
+/**
+ * Copies the programs to the directory for temporary files, for an installation in a directory that only root can enter. A
+ * later start uses the same copy.
+ * @throws StartError when another user has created something at the copy's path.
+ */
+export async function copyBinaries({ initdb, postgres }: Binaries): Promise<Binaries> {
   const { mtimeMs, size } = await stat(postgres);
   const copy = join(tmpdir(), `underpass-postgres-${size}-${Math.floor(mtimeMs)}`);
   if (!(await isOurs(copy))) {
-    const fresh = `${copy}.${process.pid}.new`;
+    // A name that no other user can know beforehand, and have created.
+    const fresh = await mkdtemp(`${copy}.`);
     await cp(dirname(dirname(postgres)), fresh, { recursive: true, verbatimSymlinks: true });
     await makeReadableByAll(fresh);
     await rename(fresh, copy).catch(() => rm(fresh, { recursive: true, force: true }));
-    if (!(await isOurs(copy))) throw new StartError(`${copy} belongs to another user: remove it`);
+    if (!(await isOurs(copy))) {
+      throw new StartError(
+        `${copy} is not a directory that this user owns and no other can write to: remove it`,
+      );
+    }
   }
   return {
     initdb: join(copy, "bin", basename(initdb)),
@@ -63,8 +75,16 @@ async function makeReadableByAll(dir: string): Promise<void> {
   }
 }
 
-/** Every user can create a directory in /tmp, so root runs programs there only if root owns the directory. */
+/**
+ * Every user can create a directory in /tmp, so root runs programs there only if root owns the directory. A link to such a
+ * directory does not suffice: its owner could redirect it later.
+ */
 async function isOurs(dir: string): Promise<boolean> {
-  const found = await stat(dir).catch(() => undefined);
-  return found !== undefined && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
+  const found = await lstat(dir).catch(() => undefined);
+  return (
+    found !== undefined &&
+    found.isDirectory() &&
+    found.uid === process.getuid?.() &&
+    (found.mode & OTHERS_MAY_WRITE) === 0
+  );
 }

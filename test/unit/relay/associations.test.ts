@@ -5,7 +5,12 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { CloseName } from "../../../protocol/wire/close-codes.ts";
-import { RELAY_TICKET_GRACE_MS } from "../../../protocol/relay/limits.ts";
+import {
+  RELAY_CLOCK_TOLERANCE_MS,
+  RELAY_TICKET_GRACE_MS,
+  RELAY_TICKET_SECONDS,
+  RELAY_TICKET_USABLE_MAX_MS,
+} from "../../../protocol/relay/limits.ts";
 import type { RelayToAgentMessage } from "../../../protocol/relay/control.ts";
 import type { RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { Association } from "../../../relay/association.ts";
@@ -15,7 +20,6 @@ import {
   Associations,
   type LinkState,
 } from "../../../relay/associations.ts";
-import { TICKET_CLOCK_TOLERANCE_MS } from "../../../relay/limits.ts";
 import { Metrics } from "../../../relay/metrics.ts";
 import { Revocations } from "../../../relay/revocations.ts";
 import { readSettings } from "../../../relay/settings.ts";
@@ -64,6 +68,21 @@ async function open(claims: Partial<RelayTicket> = {}): Promise<Association> {
   return opened;
 }
 
+/** Connects a visitor, and the data connection on which the agent serves it. */
+async function connectVisitor(association: TunnelAssociation) {
+  const upgrades = createServer((socket) =>
+    association.takeDataConnection(socket, Buffer.alloc(0)),
+  ).listen(0, "127.0.0.1");
+  await once(upgrades, "listening");
+  const { port: upgradePort } = upgrades.address() as AddressInfo;
+  const dataConnection = connect(upgradePort, "127.0.0.1").on("error", () => undefined);
+  const visitor = connect(association.ticket.port, "127.0.0.1").on("error", () => undefined);
+  // The head says that the connection has a visitor.
+  await once(dataConnection, "data");
+  upgrades.close();
+  return { visitor, dataConnection };
+}
+
 beforeEach(async () => {
   const first = await reservePorts(3);
   port = first + 1;
@@ -92,16 +111,16 @@ afterEach(() => associations.closeAll());
 
 test("an agent without a new ticket is disconnected when its ticket has expired", async () => {
   await open();
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS);
   expect(agent.closed).toBeNull();
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + 1);
   expect(agent.closed).toBe("unauthorized");
 });
 
 test("an agent with a new ticket stays connected", async () => {
   const association = await open();
   expect(associations.renew(association, ticket({ exp: expiresAt / 1_000 + 300 }))).toBeNull();
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + 1);
   expect(agent.closed).toBeNull();
 });
 
@@ -121,7 +140,18 @@ test("while the API can't be reached it stays connected for a grace period, and 
 test("the grace period is bounded", async () => {
   await open();
   link.isConnected = false;
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + RELAY_TICKET_GRACE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + RELAY_TICKET_GRACE_MS + 1);
+  expect(agent.closed).toBe("unauthorized");
+});
+
+test("a ticket can't be used for longer than its revocation is stored, also by a relay whose clock is behind", async () => {
+  const issuedAtMs = expiresAt - RELAY_TICKET_SECONDS * 1_000;
+  await open();
+  link.isConnected = false;
+  const relayClockMs = issuedAtMs + RELAY_TICKET_USABLE_MAX_MS - RELAY_CLOCK_TOLERANCE_MS;
+  associations.sweep(relayClockMs);
+  expect(agent.closed).toBeNull();
+  associations.sweep(relayClockMs + 1);
   expect(agent.closed).toBe("unauthorized");
 });
 
@@ -130,7 +160,7 @@ test("there is no grace period if the API was never reached: revocations are unk
   link.connectedAtMs = null;
   expect(associations.graceMs).toBe(0);
   await open();
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + 1);
   expect(agent.closed).toBe("unauthorized");
 });
 
@@ -149,23 +179,40 @@ test("a port that another program uses is refused with a code to retry, and leav
 test("a visitor's connection from before the control connection was lost continues while the agent's tickets are renewed", async () => {
   const claims = { kind: "tunnel", cidrs: null, mbps: 1_000 } as const;
   const lost = (await open(claims)) as TunnelAssociation;
-  const upgrades = createServer((socket) => lost.takeDataConnection(socket, Buffer.alloc(0)));
-  upgrades.listen(0, "127.0.0.1");
-  await once(upgrades, "listening");
-  const dataConnection = connect((upgrades.address() as AddressInfo).port, "127.0.0.1");
-  const visitor = connect(port, "127.0.0.1").on("error", () => undefined);
-  // The head says that the connection has a visitor.
-  await once(dataConnection, "data");
+  const { visitor, dataConnection } = await connectVisitor(lost);
   associations.release(lost);
   const laterExp = expiresAt / 1_000 + 300;
   await open({ ...claims, generation: 2, exp: laterExp });
-  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(expiresAt + RELAY_CLOCK_TOLERANCE_MS + 1);
   visitor.write("still here");
   expect(String((await once(dataConnection, "data"))[0])).toBe("still here");
-  dataConnection.on("error", () => undefined);
-  associations.sweep(laterExp * 1_000 + TICKET_CLOCK_TOLERANCE_MS + 1);
+  associations.sweep(laterExp * 1_000 + RELAY_CLOCK_TOLERANCE_MS + 1);
   await vi.waitUntil(() => visitor.closed && dataConnection.closed, WAIT_OPTIONS);
-  upgrades.close();
+});
+
+test("the connections of all associations of a tunnel share the rate of its latest ticket", async () => {
+  const claims = { kind: "tunnel", cidrs: null } as const;
+  const mbps = 40;
+  const bytes = 1024 * 1024;
+  const lost = await open({ ...claims, mbps: 10_000 });
+  const connected = [await connectVisitor(lost as TunnelAssociation)];
+  associations.release(lost);
+  const latest = await open({ ...claims, generation: 2, mbps });
+  connected.push(await connectVisitor(latest as TunnelAssociation));
+  const startedAtMs = performance.now();
+  await Promise.all(
+    connected.map(async ({ visitor, dataConnection }) => {
+      visitor.end(Buffer.alloc(bytes));
+      let received = 0;
+      dataConnection.on("data", (chunk: Buffer) => (received += chunk.length));
+      await once(dataConnection, "end");
+      expect(received).toBe(bytes);
+      visitor.destroy();
+    }),
+  );
+  const seconds = (performance.now() - startedAtMs) / 1_000;
+  // Less a burst of a tenth of a second, they need twice as long as one of them alone.
+  expect(seconds).toBeGreaterThan((bytes * 8) / (mbps * 1e6));
 });
 
 test.each(["network", "tunnel"] as const)(

@@ -1,11 +1,18 @@
-import { JWKS_REFETCH_MIN_MS } from "../../../relay/tickets.ts";
 /** The relay while the API can't be reached, and when it stops. */
 import { expect, test, vi } from "vitest";
+import { RELAY_SUBPROTOCOL } from "../../../protocol/relay/datagrams.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import { Relay } from "../../../relay/relay.ts";
+import { RelayServer } from "../../../relay/server.ts";
+import { readSettings } from "../../../relay/settings.ts";
+import { JWKS_REFETCH_MIN_MS } from "../../../relay/tickets.ts";
+import { waitForClose } from "../../../sockets/close-event.ts";
 import { fastTimers } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { reservePorts } from "../../harness/ports.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startFakeApi, startTestRelay } from "../../harness/relay/test-relay.ts";
+import { OPCODE, RawWebSocket } from "../../harness/tunnel/raw-websocket.ts";
 
 test("keys stay valid while the API can't be reached, and an expired ticket is accepted for some time", async () => {
   await using relay = await startTestRelay();
@@ -65,6 +72,44 @@ test.each(["SIGTERM", "SIGHUP"] as const)(
     expect((await agent.waitForClose()).code).toBe(CLOSE.going_away);
   },
 );
+
+test("a relay stops as usual when an agent answers its close with an invalid frame", async () => {
+  await using relay = await startTestRelay();
+  const sub = crypto.randomUUID();
+  const headers =
+    `Sec-WebSocket-Protocol: ${RELAY_SUBPROTOCOL}\r\n` +
+    `Authorization: Bearer ${await relay.tunnelTicket({ sub })}\r\n`;
+  const { port } = relay;
+  const agent = await RawWebSocket.open({ port, host: "relay", path: "/agent", headers });
+  expect((await agent.next())?.opcode).toBe(OPCODE.text);
+  const stopped = relay.stop();
+  expect((await agent.next())?.opcode).toBe(OPCODE.close);
+  agent.send({ opcode: 3 });
+  await waitForClose(agent.socket);
+  expect(await stopped).toBe(0);
+  expect(relay.output).toContain('"relay stopped"');
+  await vi.waitUntil(() => relay.api.tunnel(sub)?.openConnections === 0, WAIT_OPTIONS);
+});
+
+test("a relay waits for the end of its link to the API also when its own port can't be closed", async () => {
+  await using api = await startFakeApi("a".repeat(64));
+  const port = await reservePorts(2);
+  const settings = readSettings({
+    ...{ RELAY_API_URL: api.url, RELAY_SECRET: api.secret, RELAY_BIND: "127.0.0.1" },
+    RELAY_PORT_RANGE: `${port}-${port + 1}`,
+  });
+  const error = vi.fn();
+  const relay = new Relay(settings, { info() {}, warn() {}, error });
+  await relay.start();
+  await vi.waitUntil(() => api.hellos.length === 1, WAIT_OPTIONS);
+  const closing = vi.spyOn(RelayServer.prototype, "close").mockRejectedValueOnce(new Error("no"));
+  await relay.stop();
+  const server = closing.mock.contexts[0] as RelayServer;
+  closing.mockRestore();
+  await server.close();
+  await vi.waitUntil(() => api.links === 0, WAIT_OPTIONS);
+  expect(error.mock.calls).toEqual([["could not close a part of the relay", { error: "no" }]]);
+});
 
 test("two relays of one API accept only their own tickets", async () => {
   await using api = await startFakeApi("a".repeat(64));

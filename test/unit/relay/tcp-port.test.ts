@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { expect, test, vi } from "vitest";
 import { getConnectionLimits } from "../../../relay/limits.ts";
+import { LimitsByTunnel, UNUSED_LIMITS_RETENTION_MS } from "../../../relay/tcp/tunnel-limits.ts";
 import { VisitorSlots } from "../../../relay/tcp/visitor-slots.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
@@ -134,7 +135,7 @@ test("addresses outside of the allowlist are reset, from the next connection on"
 
 test("a visitor that resets its connection while it waits for the agent makes room for the next one at once", async () => {
   const connections = new VisitorSlots(2);
-  await using tunnel = await startTunnelPort({ limits: { backlogMax: 1 }, connections });
+  await using tunnel = await startTunnelPort({ waitLimits: { backlogMax: 1 }, connections });
   const gone = await tunnel.visit();
   gone.write("GET / HTTP/1.1\r\n");
   await vi.waitUntil(() => tunnel.requestedConnections === 1, WAIT_OPTIONS);
@@ -167,7 +168,7 @@ test.each([0, 100, 4_096, 1_000_000])(
 );
 
 test("visitors that wait for the agent are bounded in number and in time", async () => {
-  await using tunnel = await startTunnelPort({ limits: { backlogMax: 2, waitMaxMs: 50 } });
+  await using tunnel = await startTunnelPort({ waitLimits: { backlogMax: 2, waitMaxMs: 50 } });
   const ends = await Promise.all([1, 2, 3].map(() => tunnel.waitForVisitEnd()));
   expect(ends).toEqual(["ECONNRESET", "ECONNRESET", "ECONNRESET"]);
   expect(tunnel.port.refusals).toMatchObject({ backlog: 1, no_agent_connection: 2 });
@@ -175,8 +176,8 @@ test("visitors that wait for the agent are bounded in number and in time", async
 });
 
 test("connections of one address are bounded, at a time and new ones a second", async () => {
-  const limits = { connectionsPerSourceMax: 2, sourceBurst: 3, sourcePerSecond: 0 };
-  await using tunnel = await startTunnelPort({ serve: echo, limits });
+  const visitorLimits = { connectionsPerSourceMax: 2, sourceBurst: 3, sourcePerSecond: 0 };
+  await using tunnel = await startTunnelPort({ serve: echo, visitorLimits });
   const [first, second] = [await tunnel.visit(), await tunnel.visit()];
   expect(await tunnel.waitForVisitEnd()).toBe("ECONNRESET");
   first.resetAndDestroy();
@@ -190,12 +191,51 @@ test("connections of one address are bounded, at a time and new ones a second", 
 });
 
 test("connections of a tunnel are bounded", async () => {
-  await using tunnel = await startTunnelPort({ serve: echo, limits: { connectionsMax: 1 } });
+  await using tunnel = await startTunnelPort({ serve: echo, visitorLimits: { connectionsMax: 1 } });
   const visitor = await tunnel.visit();
   visitor.write("x");
   await readExactly(visitor, 1);
   expect(await tunnel.waitForVisitEnd()).toBe("ECONNRESET");
   expect(tunnel.port.refusals.tunnel_limit).toBe(1);
+});
+
+test.each([
+  ["of a tunnel", { connectionsMax: 1 }, "tunnel_limit"],
+  ["of one address", { connectionsPerSourceMax: 1 }, "source_limit"],
+  ["that one address opens", { sourceBurst: 1, sourcePerSecond: 0 }, "source_limit"],
+] as const)(
+  "connections %s are bounded over all its associations",
+  async (_of, visitorLimits, refusal) => {
+    await using first = await startTunnelPort({ serve: echo, visitorLimits });
+    const visitor = await first.visit();
+    visitor.write("x");
+    await readExactly(visitor, 1);
+    first.port.release();
+    await using second = await startTunnelPort({ serve: echo, limits: first.limits });
+    expect(await second.waitForVisitEnd()).toBe("ECONNRESET");
+    expect(second.port.refusals[refusal]).toBe(1);
+    visitor.write("y");
+    expect(String(await readExactly(visitor, 1))).toBe("y");
+  },
+);
+
+test("a tunnel's limits are kept while they are used, and for as long as they differ from new ones", async () => {
+  const tunnels = new LimitsByTunnel();
+  const limits = tunnels.getOrCreate("one", 1_000);
+  await using tunnel = await startTunnelPort({ serve: echo, limits });
+  const visitor = await tunnel.visit();
+  visitor.write("x");
+  await readExactly(visitor, 1);
+  for (const nowMs of [0, UNUSED_LIMITS_RETENTION_MS]) tunnels.sweep(nowMs);
+  tunnel.port.release();
+  for (const nowMs of [0, UNUSED_LIMITS_RETENTION_MS]) tunnels.sweep(nowMs);
+  expect(tunnels.size).toBe(1);
+  visitor.resetAndDestroy();
+  await vi.waitUntil(() => !limits.isUsed, WAIT_OPTIONS);
+  for (const nowMs of [0, UNUSED_LIMITS_RETENTION_MS - 1]) tunnels.sweep(nowMs);
+  expect(tunnels.getOrCreate("one", 1_000)).toBe(limits);
+  for (const nowMs of [0, UNUSED_LIMITS_RETENTION_MS]) tunnels.sweep(nowMs);
+  expect(tunnels.size).toBe(0);
 });
 
 test("one source gets half of the connections that all tunnels of a relay share", async () => {

@@ -2,12 +2,14 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { VisitorHead } from "../../../../protocol/relay/control.ts";
-import { TunnelPort, type TunnelPortLimits } from "../../../../relay/tcp/tunnel-port.ts";
+import { TunnelLimits, type VisitorLimits } from "../../../../relay/tcp/tunnel-limits.ts";
+import { TunnelPort, type WaitLimits } from "../../../../relay/tcp/tunnel-port.ts";
 import type { VisitorSlots } from "../../../../relay/tcp/visitor-slots.ts";
 import { reservePort } from "../../ports.ts";
 
 export interface TestTunnelPort extends AsyncDisposable {
   port: TunnelPort;
+  limits: TunnelLimits;
   number: number;
   /** How many data connections the port has requested. */
   readonly requestedConnections: number;
@@ -22,7 +24,10 @@ export interface TestTunnelPort extends AsyncDisposable {
 export interface TunnelPortSettings {
   cidrs?: string[];
   mbps?: number;
-  limits?: Partial<TunnelPortLimits>;
+  waitLimits?: Partial<WaitLimits>;
+  visitorLimits?: Partial<VisitorLimits>;
+  /** Those of another port of the same tunnel. */
+  limits?: TunnelLimits;
   /** What all ports of the relay share. */
   connections?: VisitorSlots;
   /** Opens the data connections that the port requests, and calls this with each. */
@@ -31,6 +36,8 @@ export interface TunnelPortSettings {
 
 export async function startTunnelPort(settings: TunnelPortSettings = {}): Promise<TestTunnelPort> {
   const number = await reservePort();
+  const { mbps = 100_000, waitLimits = {}, visitorLimits } = settings;
+  const limits = settings.limits ?? new TunnelLimits(mbps, visitorLimits);
   let requestedConnections = 0;
   const port = new TunnelPort({
     ticket: {
@@ -39,14 +46,15 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
       org: "0190d6a0-0000-7000-8000-000000000002",
       port: number,
       generation: 1,
-      mbps: settings.mbps ?? 100_000,
+      mbps,
       nonce: "00",
       exp: 0,
       cidrs: settings.cidrs ?? null,
     },
     bind: "127.0.0.1",
     log: { info: () => undefined, warn: () => undefined },
-    limits: settings.limits,
+    limits,
+    waitLimits,
     ...(settings.connections && { connections: settings.connections }),
     sendOpen(count) {
       requestedConnections += count;
@@ -75,6 +83,7 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
 
   return {
     port,
+    limits,
     number,
     get requestedConnections() {
       return requestedConnections;
