@@ -345,12 +345,11 @@ export class NetworkAssociation implements Association, UdpAssociation {
   /** Adds the flow's new traffic to the totals of its device. */
   #addTrafficToDevice(flow: Flow): void {
     if (flow.device === null) return;
-    const device = this.record.getOrCreateDevice(flow.device);
     // A handshake, or another address, is a datagram too.
     const isUnchanged =
       flow.rxBytes === flow.attributedRxBytes && flow.txBytes === flow.attributedTxBytes;
-    if (!device || isUnchanged) return;
-    this.record.markChanged(flow.device);
+    if (isUnchanged) return;
+    const device = this.record.change(flow.device);
     device.rxBytes += flow.rxBytes - flow.attributedRxBytes;
     device.txBytes += flow.txBytes - flow.attributedTxBytes;
     flow.attributedRxBytes = flow.rxBytes;

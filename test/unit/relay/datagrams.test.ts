@@ -246,6 +246,22 @@ test("a peer of an earlier session gets no tag for its data, and one when it use
   await handshake(serving, peer, 15);
 });
 
+test("keys that an agent names for a flow without new traffic are not counted as devices", async () => {
+  await using serving = await serve();
+  using peer = await newPeer();
+  const { id: flow } = await handshake(serving, peer, 17);
+  const keys = Array.from({ length: 4 }, () =>
+    Buffer.from(newKeyPair().publicKey).toString("base64"),
+  );
+  for (const publicKey of keys) serving.agent.send({ type: "device", flow, publicKey });
+  await serving.agent.flush();
+  peer.send(transport(17), serving.port);
+  const readKeys = () =>
+    relay.api.network(serving.networkId)?.devices.map(({ publicKey }) => publicKey) ?? [];
+  await vi.waitUntil(() => readKeys().includes(keys[3]), WAIT_OPTIONS);
+  expect(readKeys()).toEqual([keys[0], keys[3]]);
+});
+
 test("datagrams of an agent that are not WireGuard are dropped", async () => {
   await using serving = await serve();
   using peer = await newPeer();
