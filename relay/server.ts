@@ -30,7 +30,7 @@ import { parseJson } from "../shared/json.ts";
 import { waitForClose } from "../sockets/close-event.ts";
 import { createServer } from "../sockets/node-http.ts";
 
-/** A JSON or datagram message of an agent. A resume of 4,096 flows is about 700 KB. */
+/** A JSON or datagram message of an agent. A resume of 4,096 flows has at most 475 KB. */
 const AGENT_MESSAGE_MAX_BYTES = 1024 * 1024;
 /** Tickets that are verified at a time. */
 const PENDING_UPGRADES_MAX = 1_024;

@@ -1,12 +1,16 @@
 /**
  * A relay's reports of private networks. The newest report is in memory and is saved some seconds later, one
  * write for many reports. Until then a timer keeps the object awake. A crash also closes the link, after which
- * the relay reports everything again.
+ * the relay reports everything again. Devices are in memory only until they are saved: an agent can name any keys, and the
+ * networks of all organizations share the object.
  */
 import { z } from "zod";
+import { DEVICES_PER_NETWORK_MAX } from "../../protocol/relay/limits.ts";
 import { NetworkStatus, type DeviceStatus } from "../../protocol/relay/link.ts";
 
 const SAVE_AFTER_MS = 10_000;
+/** With so many devices that wait to be saved, all are saved at once. A report has at most 1 MiB, some 10,000 devices. */
+export const UNSAVED_DEVICES_MAX = 4_096;
 
 export type NetworkSummary = Omit<NetworkStatus, "devices">;
 
@@ -25,15 +29,19 @@ interface Device {
   epoch: string;
   /** The totals of all earlier runs. */
   earlier: { rxBytes: number; txBytes: number };
+  /** Milliseconds since the epoch. Missing in rows of earlier versions. */
+  reportedAtMs?: number;
 }
 
 export class Networks {
   readonly #sql: SqlStorage;
   readonly #summaries = new Map<string, StoredSummary>();
-  /** By network and public key. */
-  readonly #devices = new Map<string, Map<string, Device>>();
   readonly #unsavedSummaries = new Set<string>();
-  readonly #unsavedDevices = new Map<string, Set<string>>();
+  /** By network and public key. */
+  readonly #unsavedDevices = new Map<string, Map<string, Device>>();
+  #unsavedDeviceCount = 0;
+  /** Networks with unsaved devices that have no row yet. */
+  readonly #grown = new Set<string>();
   #saving: ReturnType<typeof setTimeout> | undefined;
 
   constructor(sql: SqlStorage) {
@@ -53,13 +61,13 @@ export class Networks {
     const { networkId } = status;
     this.#summaries.set(networkId, { ...summary, linkId });
     this.#unsavedSummaries.add(networkId);
-    const known = this.#loadDevices(networkId);
-    const unsaved = this.#unsavedDevices.get(networkId) ?? new Set();
     for (const reported of devices) {
-      known.set(reported.publicKey, updateDevice(known.get(reported.publicKey), reported, epoch));
-      unsaved.add(reported.publicKey);
+      const known = this.#findDevice(networkId, reported.publicKey);
+      if (!known) this.#grown.add(networkId);
+      const device = updateDevice(known, reported, epoch);
+      this.#setUnsaved(networkId, { ...device, reportedAtMs: Date.now() });
     }
-    this.#unsavedDevices.set(networkId, unsaved);
+    if (this.#unsavedDeviceCount >= UNSAVED_DEVICES_MAX) return this.save();
     this.#saving ??= setTimeout(() => this.save(), SAVE_AFTER_MS);
   }
 
@@ -81,7 +89,10 @@ export class Networks {
   }
 
   listDevices(networkId: string): DeviceTotals[] {
-    return [...this.#loadDevices(networkId).values()].map(({ status, earlier }) => ({
+    const devices = new Map<string, Device>();
+    for (const device of this.#readDevices(networkId)) devices.set(device.status.publicKey, device);
+    for (const [key, device] of this.#unsavedDevices.get(networkId) ?? []) devices.set(key, device);
+    return [...devices.values()].map(({ status, earlier }) => ({
       ...status,
       rxBytes: earlier.rxBytes + status.rxBytes,
       txBytes: earlier.txBytes + status.txBytes,
@@ -91,9 +102,10 @@ export class Networks {
   /** For a network that was deleted. */
   remove(networkId: string): void {
     this.#summaries.delete(networkId);
-    this.#devices.delete(networkId);
     this.#unsavedSummaries.delete(networkId);
+    this.#unsavedDeviceCount -= this.#unsavedDevices.get(networkId)?.size ?? 0;
     this.#unsavedDevices.delete(networkId);
+    this.#grown.delete(networkId);
     this.#sql.exec("delete from networks where id = ?", networkId);
     this.#sql.exec("delete from devices where network_id = ?", networkId);
   }
@@ -105,14 +117,29 @@ export class Networks {
       const summary = JSON.stringify(this.#summaries.get(networkId));
       this.#sql.exec("insert or replace into networks values (?, ?)", networkId, summary);
     }
-    for (const [networkId, keys] of this.#unsavedDevices) {
-      for (const key of keys) {
-        const device = JSON.stringify(this.#devices.get(networkId)?.get(key));
-        this.#sql.exec("insert or replace into devices values (?, ?, ?)", networkId, key, device);
+    for (const [networkId, devices] of this.#unsavedDevices) {
+      for (const [key, device] of devices) {
+        const text = JSON.stringify(device);
+        this.#sql.exec("insert or replace into devices values (?, ?, ?)", networkId, key, text);
       }
     }
+    for (const networkId of this.#grown) this.#deleteExcess(networkId);
     this.#unsavedSummaries.clear();
     this.#unsavedDevices.clear();
+    this.#unsavedDeviceCount = 0;
+    this.#grown.clear();
+  }
+
+  /** Leaves the devices of a network that were reported last. */
+  #deleteExcess(networkId: string): void {
+    this.#sql.exec(
+      `delete from devices where network_id = ?1 and public_key in (
+        select public_key from devices where network_id = ?1
+        order by json_extract(device, '$.reportedAtMs') desc limit -1 offset ?2
+      )`,
+      networkId,
+      DEVICES_PER_NETWORK_MAX,
+    );
   }
 
   #find(networkId: string): StoredSummary | null {
@@ -127,26 +154,42 @@ export class Networks {
     return summary;
   }
 
-  #loadDevices(networkId: string): Map<string, Device> {
-    let devices = this.#devices.get(networkId);
-    if (!devices) {
-      const rows = this.#sql.exec<{ public_key: string; device: string }>(
-        "select public_key, device from devices where network_id = ?",
-        networkId,
-      );
-      devices = new Map(
-        rows.toArray().map(({ public_key: key, device }) => [key, JSON.parse(device) as Device]),
-      );
-      this.#devices.set(networkId, devices);
-    }
-    return devices;
+  #findDevice(networkId: string, publicKey: string): Device | undefined {
+    const unsaved = this.#unsavedDevices.get(networkId)?.get(publicKey);
+    return unsaved ?? this.#readDevices(networkId, publicKey)[0];
+  }
+
+  /** The saved ones: all of a network, or the one with a public key. */
+  #readDevices(networkId: string, publicKey?: string): Device[] {
+    const where = publicKey === undefined ? "" : "and public_key = ?";
+    const values = publicKey === undefined ? [networkId] : [networkId, publicKey];
+    return this.#sql
+      .exec<{ device: string }>(
+        `select device from devices where network_id = ? ${where}`,
+        ...values,
+      )
+      .toArray()
+      .map(({ device }) => JSON.parse(device) as Device);
+  }
+
+  #setUnsaved(networkId: string, device: Device): void {
+    let unsaved = this.#unsavedDevices.get(networkId);
+    if (!unsaved) this.#unsavedDevices.set(networkId, (unsaved = new Map<string, Device>()));
+    const { publicKey } = device.status;
+    if (!unsaved.has(publicKey)) this.#unsavedDeviceCount += 1;
+    unsaved.set(publicKey, device);
   }
 }
 
-/** Adds the bytes of earlier runs of the relay. The last known handshake is kept until a newer one is reported. */
+/**
+ * Adds the bytes of earlier runs of the relay. The last known handshake is kept until a newer one is reported. A relay that has
+ * too many devices forgets some: counters that are lower than before began at 0 again, as in another run.
+ */
 function updateDevice(known: Device | undefined, reported: DeviceStatus, epoch: string): Device {
   if (!known) return { status: reported, epoch, earlier: { rxBytes: 0, txBytes: 0 } };
-  const isSameRun = known.epoch === epoch;
+  const { rxBytes, txBytes } = known.status;
+  const isSameRun =
+    known.epoch === epoch && reported.rxBytes >= rxBytes && reported.txBytes >= txBytes;
   return {
     status: {
       ...reported,
@@ -157,8 +200,8 @@ function updateDevice(known: Device | undefined, reported: DeviceStatus, epoch: 
     earlier: isSameRun
       ? known.earlier
       : {
-          rxBytes: known.earlier.rxBytes + known.status.rxBytes,
-          txBytes: known.earlier.txBytes + known.status.txBytes,
+          rxBytes: known.earlier.rxBytes + rxBytes,
+          txBytes: known.earlier.txBytes + txBytes,
         },
   };
 }

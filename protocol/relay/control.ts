@@ -14,7 +14,10 @@ const Flow = z.object({
   id: z.int().min(0).max(0xffff_ffff),
   address: z.string(),
   port: z.int().min(0).max(65_535),
-  /** MAC of the relay over association, id, address and port in base64: an agent can't invent destinations. */
+  /**
+   * MAC of the relay over association, network, id, address and port, in base64: an agent can't invent destinations. Empty
+   * until the peer's address is confirmed: the flow can't be restored.
+   */
   tag: z.string(),
 });
 export type Flow = z.infer<typeof Flow>;
@@ -48,7 +51,7 @@ const TunnelWelcome = z.object({
 export const RelayToAgentMessage = z.union([
   NetworkWelcome,
   TunnelWelcome,
-  /** A flow that the agent does not know yet: sent before its first datagram. */
+  /** A flow that the agent does not know yet: sent before its first datagram. For a known one: its next tag. */
   z.object({ type: z.literal("flow"), flow: Flow }),
   /** The relay forgot the flow. */
   z.object({ type: z.literal("flow_closed"), id: z.int() }),

@@ -28,6 +28,8 @@ export const RELAY_HEARTBEAT_TIMEOUT_MS = 13_000;
 
 export const FLOWS_PER_PORT_MAX = 4_096;
 export const FLOW_IDLE_TIMEOUT_MS = 200_000;
+/** Devices of a network whose traffic is counted: as many as can be connected at a time. */
+export const DEVICES_PER_NETWORK_MAX = FLOWS_PER_PORT_MAX;
 
 // ── TCP ──
 

@@ -16,6 +16,7 @@ import { WIREGUARD } from "../../protocol/relay/wireguard.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
 import type { DropReason } from "../metrics.ts";
 import { DatagramBudget } from "./datagram-budget.ts";
+import type { Flow } from "./flows.ts";
 import { ReceiverIndices } from "./receiver-indices.ts";
 import {
   getMac1Key,
@@ -49,18 +50,10 @@ export const RECEIVER_INDICES_PER_PORT_MAX = 65_536;
 export const FLOW_LENIENCY_MS = 180_000;
 
 /**
- * `confirmed`: passed, and from a peer that has seen what the server sent to it. `unproven`: passed from a new
- * address that may have a session from before the association began.
+ * `confirmed`: passed, with an index that the server sent. `unproven`: passed from a new address that may have a session from
+ * before the association began.
  */
 type FilterVerdict = "pass" | "confirmed" | "unproven" | { drop: DropReason };
-
-/** The properties of a flow that the filter uses. */
-interface KnownFlow {
-  /** Whether the peer has shown that it receives what is sent to it, so that its address is not forged. */
-  isAddressValidated: boolean;
-  /** Whether the flow began as `unproven` and has not been shown to belong to a session of the server yet. */
-  isSessionUnproven: boolean;
-}
 
 const PASS = "pass";
 const CONFIRMED = "confirmed";
@@ -113,16 +106,17 @@ export class WireGuardFilter {
   /** @param flow the flow of the message's source address and port. @param address without port. */
   checkFromPeer(
     message: Uint8Array,
-    flow: KnownFlow | undefined,
+    flow: Pick<Flow, "state"> | undefined,
     address: string,
     nowMs: number,
   ): FilterVerdict {
     const type = getMessageType(message);
     switch (type) {
       case WIREGUARD.transport: {
-        if (flow?.isAddressValidated && !flow.isSessionUnproven) return PASS;
+        if (flow?.state === "confirmed") return PASS;
         const isKnownIndex = this.#indices.has(getReceiverIndex(message, type), nowMs);
         if (flow && isKnownIndex) return CONFIRMED;
+        if (flow?.state === "proven") return PASS;
         if (flow) return this.#unproven.take(1, nowMs) ? PASS : UNPROVEN_RATE;
         if (!isKnownIndex && nowMs - this.#startedAtMs > FLOW_LENIENCY_MS) return UNKNOWN_INDEX;
         if (!this.#newFlows.take(1, nowMs)) return NEW_FLOW_RATE;

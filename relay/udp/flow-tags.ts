@@ -1,12 +1,16 @@
 /**
  * Tags of flows: the relay stores nothing, so the agent stores them and sends them back after a restart of the relay.
- * The key is derived from the relay's settings, so that the next run can verify the tags of this one.
+ * The key is derived from the relay's settings, so that the next run can verify the tags of this one. Only a flow whose peer
+ * is confirmed gets a tag: a valid one restores the flow as confirmed.
  */
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
 import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
 import { RELAY_MAC_BYTES } from "../../protocol/relay/limits.ts";
 
-const KEY_LABEL = "underpass-relay.v1 flow tags";
+/** Not "flow tags" alone: earlier versions made tags of unconfirmed flows with that label, and they must not be valid here. */
+const KEY_LABEL = "underpass-relay.v1 confirmed flow tags";
+/** The tag of a flow whose peer is not confirmed. It is never valid. */
+export const NO_TAG = "";
 
 interface TaggedFlow {
   /** The association that the tag is for. */

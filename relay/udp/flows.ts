@@ -14,13 +14,22 @@ export interface PeerTraffic {
   lastHandshakeAtMs: number | null;
 }
 
+/**
+ * What the relay knows of a flow's peer:
+ *
+ * - `unconfirmed`: it has begun a handshake. Its address may be forged.
+ * - `unproven`: it has sent data with an unknown index while the association was new, so it may have a session from before.
+ * - `proven`: the same, and the server has sent data to it.
+ * - `confirmed`: it has used an index that the server sent, in this association or in the one whose tag restored the flow.
+ */
+export type PeerState = "unconfirmed" | "unproven" | "proven" | "confirmed";
+
 /** The remote peer of a new flow. */
 export interface FlowPeer {
   /** In the form of the socket. */
   address: string;
   port: number;
-  /** Whether the peer has shown that it receives what is sent to it. */
-  isAddressValidated: boolean;
+  state: PeerState;
 }
 
 export class Flow implements PeerTraffic {
@@ -37,10 +46,7 @@ export class Flow implements PeerTraffic {
   /** When the peer sent its last datagram. */
   lastSeenAtMs: number;
   readonly createdAtMs: number;
-  /** Whether the peer has shown that it receives what is sent to it. */
-  isAddressValidated: boolean;
-  /** Whether it may not belong to a session of the server: see filter.ts. */
-  isSessionUnproven = false;
+  state: PeerState;
   /** Whether the agent has sent a datagram on it, and so knows it. */
   isKnownToAgent = false;
   /** The sender of a handshake response that no transport message has followed yet. */
@@ -48,11 +54,11 @@ export class Flow implements PeerTraffic {
   /** Public key of the device in base64, once the agent has sent it. */
   device: string | null = null;
 
-  constructor(id: number, { address, port, isAddressValidated }: FlowPeer, nowMs: number) {
+  constructor(id: number, { address, port, state }: FlowPeer, nowMs: number) {
     this.id = id;
     this.address = address;
     this.port = port;
-    this.isAddressValidated = isAddressValidated;
+    this.state = state;
     this.createdAtMs = nowMs;
     this.lastSeenAtMs = nowMs;
   }
@@ -178,9 +184,8 @@ export class FlowTable<Owner> {
 
   closeIdle(nowMs: number): void {
     for (const flow of this.#byId.values()) {
-      const maxIdleMs = flow.isAddressValidated
-        ? FLOW_IDLE_TIMEOUT_MS
-        : UNCONFIRMED_FLOW_IDLE_MAX_MS;
+      const maxIdleMs =
+        flow.state === "unconfirmed" ? UNCONFIRMED_FLOW_IDLE_MAX_MS : FLOW_IDLE_TIMEOUT_MS;
       if (nowMs - flow.lastSeenAtMs > maxIdleMs) this.close(flow);
     }
   }
@@ -193,11 +198,12 @@ export class FlowTable<Owner> {
   #findLeastUseful(): Flow | undefined {
     let victim: Flow | undefined;
     for (const flow of this.#byId.values()) {
+      const isUnconfirmed = flow.state === "unconfirmed";
       const isLessUseful =
         victim === undefined ||
-        (flow.isAddressValidated === victim.isAddressValidated
+        (isUnconfirmed === (victim.state === "unconfirmed")
           ? flow.lastSeenAtMs < victim.lastSeenAtMs
-          : !flow.isAddressValidated);
+          : isUnconfirmed);
       if (isLessUseful) victim = flow;
     }
     return victim;

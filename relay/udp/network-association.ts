@@ -21,7 +21,7 @@ import { DatagramBudget } from "./datagram-budget.ts";
 import { toSocketAddress } from "../addresses.ts";
 import type { AgentUdpSocket, Binding, UdpAssociation } from "./agent-socket.ts";
 import { WireGuardFilter } from "./filter.ts";
-import type { FlowTags } from "./flow-tags.ts";
+import { type FlowTags, NO_TAG } from "./flow-tags.ts";
 import { type Flow, type FlowIds, FlowTable } from "./flows.ts";
 import { bindUdp, isSendQueueFull } from "./sockets.ts";
 import { toBytesPerSecond } from "../../shared/bounds/bandwidth.ts";
@@ -220,12 +220,12 @@ export class NetworkAssociation implements Association, UdpAssociation {
     );
     if (type === 0) return this.#metrics.countDrop("not_wireguard");
     flow.isKnownToAgent = true;
-    if (!flow.isAddressValidated && flow.txBytes + length > flow.rxBytes) {
+    if (flow.state === "unconfirmed" && flow.txBytes + length > flow.rxBytes) {
       return this.#metrics.countDrop("unconfirmed_peer");
     }
     if (!this.#fromAgentRate.take(length, nowMs)) return this.#metrics.countDrop("rate");
     if (isSendQueueFull(socket)) return this.#metrics.countDrop("send_queue");
-    if (type === WIREGUARD.transport) flow.isSessionUnproven = false;
+    if (type === WIREGUARD.transport && flow.state === "unproven") flow.state = "proven";
     trackHandshake(flow, type, "from_server", nowMs);
     flow.txBytes += length;
     this.#metrics.datagramsOut += 1;
@@ -245,15 +245,14 @@ export class NetworkAssociation implements Association, UdpAssociation {
     }
     if (message.length > DATAGRAM_PAYLOAD_MAX_BYTES) return this.#metrics.countDrop("too_large");
     if (!flow) {
-      const peer = { address, port, isAddressValidated: verdict !== "pass" };
-      const opened = this.#flows.open(peer, nowMs);
+      const state = verdict === "pass" ? "unconfirmed" : verdict;
+      const opened = this.#flows.open({ address, port, state }, nowMs);
       if (!opened) return this.#metrics.countDrop("flow_limit");
       flow = opened;
-      flow.isSessionUnproven = verdict === "unproven";
       this.#announce(flow);
-    } else if (verdict === "confirmed") {
-      flow.isAddressValidated = true;
-      flow.isSessionUnproven = false;
+    } else if (verdict === "confirmed" && flow.state !== "confirmed") {
+      flow.state = "confirmed";
+      this.#announce(flow);
     }
     flow.lastSeenAtMs = nowMs;
     flow.rxBytes += message.length;
@@ -287,24 +286,23 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.#isTransportChosen = true;
   }
 
+  /** Sends a new flow, or the tag that it has got, to the agent. */
   #announce(flow: Flow): void {
     this.#webSocketSender.flush();
     this.#options.connection.send({ type: "flow", flow: this.#toMessage(flow) });
   }
 
-  #toMessage({ id, address, port }: Flow): FlowMessage {
-    const plain = unmapIpv4Address(address);
-    const tagged = {
-      association: this.id,
-      networkId: this.#ticket.sub,
-      id,
-      address: plain,
-      port,
-    };
-    return { id, address: plain, port, tag: this.#options.tags.create(tagged) };
+  #toMessage({ id, address: socketAddress, port, state }: Flow): FlowMessage {
+    const address = unmapIpv4Address(socketAddress);
+    const networkId = this.#ticket.sub;
+    const tag =
+      state === "confirmed"
+        ? this.#options.tags.create({ association: this.id, networkId, id, address, port })
+        : NO_TAG;
+    return { id, address, port, tag };
   }
 
-  /** Restores a flow of an earlier association, which keeps its id and gets a tag of this one. */
+  /** Restores a confirmed flow of an earlier association, which keeps its id and gets a tag of this one. */
   #resume(association: number, { id, address, port, tag }: FlowMessage): void {
     const { tags, flowIds, connection } = this.#options;
     const tagged = { association, networkId: this.#ticket.sub, id, address, port };
@@ -317,8 +315,11 @@ export class NetworkAssociation implements Association, UdpAssociation {
     // The WireGuard server knows the local socket of the restored flow, not that of the newer one.
     const newer = this.#flows.find(socketAddress, port);
     if (newer) this.#flows.close(newer);
-    const peer = { address: socketAddress, port, isAddressValidated: true };
-    const flow = this.#flows.open(peer, Date.now(), id);
+    const flow = this.#flows.open(
+      { address: socketAddress, port, state: "confirmed" },
+      Date.now(),
+      id,
+    );
     if (!flow) {
       connection.send({ type: "flow_closed", id });
       return;
@@ -344,12 +345,11 @@ export class NetworkAssociation implements Association, UdpAssociation {
   /** Adds the flow's new traffic to the totals of its device. */
   #addTrafficToDevice(flow: Flow): void {
     if (flow.device === null) return;
-    const device = this.record.getOrCreateDevice(flow.device);
     // A handshake, or another address, is a datagram too.
     const isUnchanged =
       flow.rxBytes === flow.attributedRxBytes && flow.txBytes === flow.attributedTxBytes;
-    if (!device || isUnchanged) return;
-    this.record.markChanged(flow.device);
+    if (isUnchanged) return;
+    const device = this.record.change(flow.device);
     device.rxBytes += flow.rxBytes - flow.attributedRxBytes;
     device.txBytes += flow.txBytes - flow.attributedTxBytes;
     flow.attributedRxBytes = flow.rxBytes;
@@ -358,7 +358,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     if (handshakeAtMs !== null && handshakeAtMs > (device.lastHandshakeAtMs ?? 0)) {
       device.lastHandshakeAtMs = handshakeAtMs;
     }
-    if (flow.isAddressValidated && flow.lastSeenAtMs >= device.endpointSeenAtMs) {
+    if (flow.state !== "unconfirmed" && flow.lastSeenAtMs >= device.endpointSeenAtMs) {
       device.endpoint = formatHostAndPort(unmapIpv4Address(flow.address), flow.port);
       device.endpointSeenAtMs = flow.lastSeenAtMs;
     }

@@ -123,18 +123,27 @@ export class RelayAgent implements AsyncDisposable {
 
   /** Waits until the relay announces the flow of a peer's port. */
   async waitForFlow(port: number) {
-    const find = () =>
-      this.messages.findLast((message) => message.type === "flow" && message.flow.port === port);
-    await this.waitUntil(() => find() !== undefined);
-    const message = find();
-    if (message?.type !== "flow") throw new Error("no flow");
-    return message.flow;
+    await this.waitUntil(() => this.#findFlow(port) !== undefined);
+    return this.#findFlow(port)!;
+  }
+
+  /** Waits until the flow of a peer's port has a tag: the peer is confirmed. */
+  async waitForTaggedFlow(port: number) {
+    await this.waitUntil(() => Boolean(this.#findFlow(port)?.tag));
+    return this.#findFlow(port)!;
   }
 
   async [Symbol.asyncDispose]() {
     this.udp?.close();
     this.socket.terminate();
     if (this.socket.readyState !== WebSocket.CLOSED) await once(this.socket, "close");
+  }
+
+  /** The newest message of the relay about the flow of a peer's port. */
+  #findFlow(port: number) {
+    return this.messages
+      .flatMap((message) => (message.type === "flow" ? [message.flow] : []))
+      .findLast((flow) => flow.port === port);
   }
 
   #receive(message: Buffer, { key }: NetworkWelcome): void {

@@ -105,17 +105,17 @@ async function waitUntilDropped(reason: string, before: number, count = 1): Prom
   await vi.waitUntil(async () => (await readDropped(reason)) >= before + count, WAIT_OPTIONS);
 }
 
-/** Completes a handshake between a peer and the server, up to the peer's first data. */
+/** Completes a handshake between a peer and the server, up to the peer's first data. @returns the flow with its tag. */
 async function handshake({ agent, port, welcome }: ServingAgent, peer: Peer, serverIndex: number) {
   const before = agent.datagrams.length;
   peer.send(initiation(1), port);
   await agent.waitUntil(() => agent.datagrams.length > before);
-  const flow = await agent.waitForFlow(peer.port);
-  agent.sendUdp(welcome, flow.id, response(serverIndex, 1));
+  const { id } = await agent.waitForFlow(peer.port);
+  agent.sendUdp(welcome, id, response(serverIndex, 1));
   await agent.waitUntil(() => peer.received.length > 0);
   peer.send(transport(serverIndex), port);
   await agent.waitUntil(() => agent.datagrams.length > before + 1);
-  return flow;
+  return agent.waitForTaggedFlow(peer.port);
 }
 
 test("an initiation opens a flow, the response returns to its source, and data passes both ways", async () => {
@@ -211,6 +211,55 @@ test("an agent can't send more to an address than it received from there, until 
   await agent.waitUntil(() => peer.received.length === 1);
   const out = peer.received.reduce((bytes, { length }) => bytes + length, 0);
   expect(out).toBeLessThanOrEqual(148);
+});
+
+test("an agent can't send to an address that is not confirmed after a reconnect: the flow is not restored", async () => {
+  const [port, sub] = [relay.ports[20]!, crypto.randomUUID()];
+  using peer = await newPeer();
+  const before = await serve({ port, sub });
+  peer.send(initiation(1), port);
+  const flow = await before.agent.waitForFlow(peer.port);
+  await before[Symbol.asyncDispose]();
+  await using after = await serve({ port, sub });
+  const { agent, welcome } = after;
+  agent.send({ type: "resume", association: before.welcome.association, flows: [flow] });
+  await agent.waitUntil(() => agent.messages.length === 2);
+  expect(agent.messages[1]).toEqual({ type: "flow_closed", id: flow.id });
+  const unknown = await readDropped("unknown_flow");
+  for (let count = 0; count < 20; count += 1) agent.sendUdp(welcome, flow.id, transport(1, 1_400));
+  await waitUntilDropped("unknown_flow", unknown, 20);
+  expect(peer.received).toHaveLength(0);
+});
+
+test("a peer of an earlier session gets no tag for its data, and one when it uses an index that the server sent", async () => {
+  await using serving = await serve();
+  using peer = await newPeer();
+  const { agent, port, welcome } = serving;
+  peer.send(transport(99), port);
+  const { id } = await agent.waitForFlow(peer.port);
+  agent.sendUdp(welcome, id, transport(1));
+  await agent.waitUntil(() => peer.received.length === 1);
+  peer.send(transport(99), port);
+  await agent.waitUntil(() => agent.datagrams.length === 2);
+  await agent.flush();
+  expect((await agent.waitForFlow(peer.port)).tag).toBe("");
+  await handshake(serving, peer, 15);
+});
+
+test("keys that an agent names for a flow without new traffic are not counted as devices", async () => {
+  await using serving = await serve();
+  using peer = await newPeer();
+  const { id: flow } = await handshake(serving, peer, 17);
+  const keys = Array.from({ length: 4 }, () =>
+    Buffer.from(newKeyPair().publicKey).toString("base64"),
+  );
+  for (const publicKey of keys) serving.agent.send({ type: "device", flow, publicKey });
+  await serving.agent.flush();
+  peer.send(transport(17), serving.port);
+  const readKeys = () =>
+    relay.api.network(serving.networkId)?.devices.map(({ publicKey }) => publicKey) ?? [];
+  await vi.waitUntil(() => readKeys().includes(keys[3]), WAIT_OPTIONS);
+  expect(readKeys()).toEqual([keys[0], keys[3]]);
 });
 
 test("datagrams of an agent that are not WireGuard are dropped", async () => {

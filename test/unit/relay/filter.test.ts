@@ -15,8 +15,7 @@ import { newKeyPair } from "../../harness/wireguard/crypto.ts";
 import { writeInitiation } from "../../harness/wireguard/handshake.ts";
 
 const SERVER = newKeyPair();
-const KNOWN = { isAddressValidated: true, isSessionUnproven: false };
-const UNVALIDATED = { isAddressValidated: false, isSessionUnproven: false };
+const KNOWN = { state: "confirmed" } as const;
 /** When the initial leniency of an association has ended. */
 const LATER = FLOW_LENIENCY_MS + 1;
 
@@ -77,7 +76,7 @@ describe("from an address without a flow", () => {
 
   test("data of flows that may have no session is bounded for a port, and an index of the server proves one", () => {
     const filter = newFilter();
-    const flow = { isAddressValidated: true, isSessionUnproven: true };
+    const flow = { state: "unproven" } as const;
     const verdicts = Array.from({ length: UNPROVEN_DATA_BURST + 5 }, () =>
       filter.checkFromPeer(transport(99), flow, "192.0.2.1", 1),
     );
@@ -107,14 +106,17 @@ describe("from an address with a flow", () => {
     expect(from(cookie(9))).toEqual({ drop: "unknown_index" });
   });
 
-  test("data for an index of the server confirms the peer's address", () => {
-    const filter = newFilter();
-    filter.recordFromServer(response(5, 1), LATER);
-    const from = (index: number) =>
-      filter.checkFromPeer(transport(index), UNVALIDATED, "192.0.2.1", LATER);
-    expect(from(6)).toBe("pass");
-    expect(from(5)).toBe("confirmed");
-  });
+  test.each(["unconfirmed", "unproven", "proven"] as const)(
+    "data for an index of the server confirms a peer that is %s",
+    (state) => {
+      const filter = newFilter();
+      filter.recordFromServer(response(5, 1), LATER);
+      const from = (index: number) =>
+        filter.checkFromPeer(transport(index), { state }, "192.0.2.1", LATER);
+      expect(from(6)).toBe("pass");
+      expect(from(5)).toBe("confirmed");
+    },
+  );
 });
 
 test("datagrams that are not WireGuard are dropped in either direction", () => {
@@ -165,7 +167,7 @@ test("junk with the address of a device does not keep the device out, and a boun
 
 test("the budgets refill: each second 20 new flows, 500 unproven datagrams and 10 handshakes of an address", () => {
   const filter = newFilter();
-  const unproven = { isAddressValidated: true, isSessionUnproven: true };
+  const unproven = { state: "unproven" } as const;
   const countPassed = (attempts: number, send: () => unknown) =>
     Array.from({ length: attempts }, send).filter((verdict) => typeof verdict === "string").length;
   const sendAt = (now: number) => [

@@ -1,8 +1,9 @@
 /** Flows, their tags and rates. Without sockets. */
+import { createHmac, hkdfSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { FLOW_IDLE_TIMEOUT_MS } from "../../../protocol/relay/limits.ts";
 import { DatagramBudget } from "../../../relay/udp/datagram-budget.ts";
-import { FlowTags } from "../../../relay/udp/flow-tags.ts";
+import { FlowTags, NO_TAG } from "../../../relay/udp/flow-tags.ts";
 import {
   UNCONFIRMED_FLOW_IDLE_MAX_MS,
   type Flow,
@@ -24,7 +25,7 @@ function newTable(maxFlows: number, ids = newIds(), orgId = "org") {
 }
 
 function peer(address: string, port = 1): FlowPeer {
-  return { address, port, isAddressValidated: true };
+  return { address, port, state: "confirmed" };
 }
 
 let last = 0;
@@ -56,7 +57,7 @@ test("when there are too many flows, unconfirmed addresses are closed first, the
   const { table, closed } = newTable(3);
   const silent = table.open(peer("192.0.2.1"), 0);
   table.open(peer("192.0.2.2"), 10);
-  const forged = table.open({ ...peer("192.0.2.3"), isAddressValidated: false }, 20);
+  const forged = table.open({ ...peer("192.0.2.3"), state: "unconfirmed" }, 20);
   table.open(peer("192.0.2.4"), 30);
   expect(closed).toEqual([forged]);
   table.open(peer("192.0.2.5"), 40);
@@ -85,7 +86,7 @@ test("idle flows are closed, those of addresses that may be forged earlier", () 
   const { table, closed } = newTable(10);
   const startMs = 1_800_000_000_000;
   const real = table.open(peer("192.0.2.1"), startMs);
-  const forged = table.open({ ...peer("192.0.2.2"), isAddressValidated: false }, startMs);
+  const forged = table.open({ ...peer("192.0.2.2"), state: "unconfirmed" }, startMs);
   table.closeIdle(startMs + UNCONFIRMED_FLOW_IDLE_MAX_MS);
   expect(closed).toEqual([]);
   table.closeIdle(startMs + UNCONFIRMED_FLOW_IDLE_MAX_MS + 1);
@@ -113,7 +114,16 @@ test("a tag is valid only for its flow, association, network and relay", () => {
   ]) {
     expect(tags.verify({ ...flow, ...change }, tag)).toBe(false);
   }
-  expect(tags.verify(flow, "")).toBe(false);
+  expect(tags.verify(flow, NO_TAG)).toBe(false);
+});
+
+test("a tag of an earlier version, which an unconfirmed flow got too, is not valid", () => {
+  const secret = "s".repeat(32);
+  const flow = { association: 1, networkId: "n", id: 2, address: "192.0.2.1", port: 3 };
+  const key = hkdfSync("sha256", secret, "main", "underpass-relay.v1 flow tags", 32);
+  const mac = createHmac("sha256", Buffer.from(key)).update("1|n|2|192.0.2.1|3").digest();
+  const tag = mac.subarray(0, 16).toString("base64");
+  expect(new FlowTags(secret, "main").verify(flow, tag)).toBe(false);
 });
 
 test("a budget lets its burst pass at once, then its rate, and the excess of a large datagram delays the next ones", () => {
