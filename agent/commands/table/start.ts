@@ -23,7 +23,7 @@ export const START = {
     return listTunnelNames(findOptionText(args, options, "config"));
   },
   options: {
-    all: { kind: "flag", help: "start all tunnels of the file" },
+    all: { kind: "flag", help: "start all tunnels of the file", excludesArguments: true },
     ...CONFIG_OPTION,
     check: { kind: "flag", help: "check the file and its policy files, and exit" },
     schema: { kind: "flag", help: "print the JSON Schema of underpass.yml and exit" },
