@@ -81,3 +81,22 @@ test.each([["tunnels"], ["webhooks", "shop", "--forward", "3000"], ["vpn", "offi
     );
   },
 );
+
+test.each([
+  "networks",
+  "networks delete office --yes",
+  "vpn office devices",
+  "vpn office add phone",
+])(
+  "a restricted token is named as the reason, with what to do, by `underpass %s`",
+  async (command) => {
+    const { wireBytes } = await mintToken(owner, { allowedSubdomains: ["shop"] });
+    const { code, stderr } = await runToEnd([...command.split(" "), "--server", api.server.url], {
+      env: { UNDERPASS_TOKEN: wireBytes },
+    });
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      "underpass: A token that is restricted to names or to a project can't do this. Use an unrestricted token of a member, admin or owner: underpass login\n",
+    );
+  },
+);
