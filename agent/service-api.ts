@@ -22,9 +22,12 @@ interface CallOptions {
 
 export type ExplainRejection = (rejection: RejectionError) => RejectionError;
 
-/** For a capability token. The API's own message is also for programs that send other kinds of bearer tokens. */
+/**
+ * For a capability token. The API does not say why it refuses one, and its message is also for programs that send other kinds of
+ * bearer tokens.
+ */
 export const TOKEN_NOT_ACCEPTED =
-  "the server does not accept this machine's token: it was revoked or has expired";
+  "the server does not accept this machine's token: it is not a token for agents of this server, was revoked, or has expired";
 
 /** How long a response may take, beyond the time for which the server may hold the request open. */
 export const ANSWER_MAX_MS = 20_000;

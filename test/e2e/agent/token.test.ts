@@ -75,7 +75,7 @@ test.each([["tunnels"], ["webhooks", "shop", "--forward", "3000"], ["vpn", "offi
       env: { UNDERPASS_TOKEN: wireBytes },
     });
     expect(code).toBe(1);
-    expect(stderr).toContain("the server does not accept this machine's token: it was revoked");
+    expect(stderr).toContain("the server does not accept this machine's token: it is not a token");
     expect(stderr).toContain(
       "\nSet UNDERPASS_TOKEN to a valid token, and run the command again.\n",
     );
@@ -100,3 +100,21 @@ test.each([
     );
   },
 );
+
+test.each([
+  "tunnels",
+  "tokens",
+  "logs",
+  "networks",
+  "vpn office devices",
+  "webhooks shop --forward 3000",
+])("a file that has no token is not called a revoked one, by `underpass %s`", async (command) => {
+  const file = join(await createTemporaryDir(), "token");
+  await writeFile(file, "garbage!");
+  const args = [...command.split(" "), "--server", api.server.url, "--token-file", file];
+  const { code, stderr } = await runToEnd(args);
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    "the server does not accept this machine's token: it is not a token for agents of this server, was revoked, or has expired\n",
+  );
+});
