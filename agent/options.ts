@@ -26,6 +26,10 @@ export interface OptionSpec {
   complete?: ValueCompletion;
   /** A value besides the files that `complete` offers, such as `off`. */
   word?: string;
+  /** Options that can't be given together with this one. Each pair is declared at one of its options. */
+  excludes?: readonly string[];
+  /** The option can't be given together with arguments. */
+  excludesArguments?: true;
   /**
    * Validates one value and converts it; without it the value stays text. It may load its code first: help and completion do
    * not need it.
@@ -58,13 +62,13 @@ export async function parseOptions<Specs extends OptionSpecs>(
   specs: Specs,
 ): Promise<{ values: OptionValues<Specs>; positionals: string[] }> {
   const { given, positionals } = readArguments(args, specs);
+  const environment = readEnvironment(specs, given, positionals.length > 0);
   const values: [string, unknown][] = [];
   for (const [name, spec] of Object.entries(specs)) {
-    const variable = getVariable(name);
     const texts = given.get(name);
     const value =
       texts === undefined
-        ? await parseValue(spec, readEnvironment(variable, spec), variable)
+        ? await parseValue(spec, environment.get(name), getVariable(name))
         : await parseValue(spec, texts, `--${name}`);
     values.push([name, value]);
   }
@@ -193,7 +197,46 @@ export function formatChoices(choices: readonly string[]): string {
   return `${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}`;
 }
 
-function readEnvironment(variable: string, spec: OptionSpec): string[] | undefined {
+/**
+ * @param given the options on the command line. They take precedence over their own variables, and over those of options that
+ * they exclude.
+ * @returns the texts that the environment sets for the other options. @throws UsageError when two of them exclude each other.
+ */
+function readEnvironment(
+  specs: OptionSpecs,
+  given: ReadonlyMap<string, string[]>,
+  hasArguments: boolean,
+): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const [name, spec] of Object.entries(specs)) {
+    const isOverridden =
+      given.has(name) ||
+      (spec.excludesArguments && hasArguments) ||
+      findExcluded(specs, name, given.keys()) !== undefined;
+    const texts = isOverridden ? undefined : readVariable(getVariable(name), spec);
+    if (texts !== undefined) found.set(name, texts);
+  }
+  for (const [name, texts] of found) {
+    const other = findExcluded(specs, name, found.keys());
+    // `--name` and `--subdomain` mean the same, so their values may be equal.
+    if (other === undefined || found.get(other)!.join() === texts.join()) continue;
+    throw new UsageError(`use ${getVariable(name)} or ${getVariable(other)}, not both`);
+  }
+  return found;
+}
+
+/** @returns the first of `others` that can't be given together with the option. */
+function findExcluded(
+  specs: OptionSpecs,
+  name: string,
+  others: Iterable<string>,
+): string | undefined {
+  return [...others].find(
+    (other) => specs[name]?.excludes?.includes(other) || specs[other]?.excludes?.includes(name),
+  );
+}
+
+function readVariable(variable: string, spec: OptionSpec): string[] | undefined {
   const value = process.env[variable];
   if (value === undefined || value === "") return undefined;
   switch (spec.kind) {

@@ -20,9 +20,14 @@ interface CallOptions {
   waitMs?: number;
 }
 
-/** For a capability token. The API's own message is also for programs that send other kinds of bearer tokens. */
+export type ExplainRejection = (rejection: RejectionError) => RejectionError;
+
+/**
+ * For a capability token. The API does not say why it refuses one, and its message is also for programs that send other kinds of
+ * bearer tokens.
+ */
 export const TOKEN_NOT_ACCEPTED =
-  "the server does not accept this machine's token: it was revoked or has expired";
+  "the server does not accept this machine's token: it is not a token for agents of this server, was revoked, or has expired";
 
 /** How long a response may take, beyond the time for which the server may hold the request open. */
 export const ANSWER_MAX_MS = 20_000;
@@ -39,12 +44,18 @@ export class ServiceApi {
   readonly #bearer: string;
   readonly #renewal: string | undefined;
   readonly #dispatcher: Dispatcher;
+  readonly #explain: ExplainRejection;
 
-  /** @param credential the bytes of a capability token, or the bearer itself. */
+  /**
+   * @param credential the bytes of a capability token, or the bearer itself.
+   * @param explain adds to a rejection what the user can do about it.
+   */
   constructor(
     { server, authorities, renewal }: ServerEndpoint & Partial<ServerAccess>,
     credential: Buffer | string,
+    explain: ExplainRejection = (rejection) => rejection,
   ) {
+    this.#explain = explain;
     this.#renewal = renewal;
     this.#server = server;
     this.#bearer = typeof credential === "string" ? credential : credential.toString("base64");
@@ -67,7 +78,7 @@ export class ServiceApi {
       const reason = failure.data?.error ?? String(status);
       const isInvalidToken = reason === "unauthorized" && this.#renewal !== undefined;
       const explanation = isInvalidToken ? TOKEN_NOT_ACCEPTED : describeAnswer(response);
-      throw new RejectionError(reason, explanation, { renewal: this.#renewal });
+      throw this.#explain(new RejectionError(reason, explanation, { renewal: this.#renewal }));
     }
     const parsed = schema.safeParse(response.body);
     if (parsed.success) return parsed.data;

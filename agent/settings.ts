@@ -196,7 +196,8 @@ export function isTokenFileFromEnvironment(tokenFile: string): boolean {
   return process.env["UNDERPASS_TOKEN_FILE"] === tokenFile;
 }
 
-async function readTokenFile(path: string): Promise<Buffer> {
+/** @throws InputError when the file can't be read, or is empty. */
+export async function readTokenFile(path: string): Promise<Buffer> {
   let content: Buffer;
   try {
     content = await readFile(path);
@@ -220,19 +221,23 @@ function isBase64(text: string): boolean {
   return z.base64().min(1).safeParse(text).success;
 }
 
-/**
- * Without a scheme, a server of this machine is reached over http, and any other over https.
- * @param directory that of the saved logins.
- * @throws UsageError when the address has more than a scheme, a host and a port; InputError when it is not one.
- */
+/** @param directory that of the saved logins. @throws like `parseServerAddress`. */
 export async function findServer(given: string | undefined, directory?: string): Promise<URL> {
   const text = given ?? (await readCredentials(directory)).defaultServer ?? DEFAULT_SERVER;
+  return parseServerAddress(text);
+}
+
+/**
+ * Without a scheme, a server of this machine is reached over http, and any other over https.
+ * @throws UsageError when the address has more than a scheme, a host and a port; InputError when it is not one.
+ */
+export function parseServerAddress(text: string): URL {
   if (text.includes(":/") && !/^https?:\/\//i.test(text)) {
     throw new InputError(
       `${text} is not a server address; a URL of a server must begin with https:// or http://`,
     );
   }
-  const url = parseServer(text);
+  const url = parseAddress(text);
   if (!url) {
     throw new InputError(
       `${text} is not a server address; use a URL such as https://underpass.example`,
@@ -247,7 +252,7 @@ export async function findServer(given: string | undefined, directory?: string):
   return url;
 }
 
-function parseServer(text: string): URL | null {
+function parseAddress(text: string): URL | null {
   try {
     const scheme = LOOPBACK_HOST.test(text) ? "http" : "https";
     return new URL(/^https?:\/\//i.test(text) ? text : `${scheme}://${text}`);

@@ -38,7 +38,8 @@ const INTRODUCTION = `# Commands
 \`underpass help <command>\` prints the same texts. Each option is written \`--name value\` or \`--name=value\`, or set in the
 environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. In the environment, line breaks or commas separate the values of a list
 (of \`--header\`, whose values may contain commas, only line breaks), \`1\` sets a flag, and an empty value sets nothing. The
-command line takes precedence. So \`tunnels\`, \`tokens\` and \`logs\` use the first of these that is set: the option
+command line takes precedence, also over the variable of an option that can't be given with its own: with \`--name\`,
+\`UNDERPASS_SUBDOMAIN\` and \`UNDERPASS_URL\` set nothing. So \`tunnels\`, \`tokens\` and \`logs\` use the first of these that is set: the option
 \`--token-file\`, \`UNDERPASS_ACCESS_TOKEN\`, \`UNDERPASS_TOKEN_FILE\`, \`UNDERPASS_TOKEN\`, the last login. Other commands do
 not use the access token.
 

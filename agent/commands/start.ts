@@ -35,7 +35,7 @@ export async function run({ values, positionals }: Input<typeof START.options>):
   const text = await readConfigFile(path);
   if (values.check) {
     rejectExtraArguments(positionals);
-    const { tunnels } = await parseConfig(text, path);
+    const { tunnels } = await parseConfig(text, path, process.env, values);
     const names = tunnels.map(({ name }) => name);
     printCheckedFile(path, names, values.json);
     return 0;
@@ -87,7 +87,7 @@ function createOutput(group: TunnelGroup, values: Values, config: GroupConfig): 
 
 /** An option of the command line takes precedence over the file's. */
 async function parseGroupConfig(text: string, path: string, values: Values): Promise<GroupConfig> {
-  const config = await parseConfig(text, path);
+  const config = await parseConfig(text, path, process.env, values);
   const access = await findServerAccess({
     server: values.server ?? config.server,
     "token-file": values["token-file"] ?? config.tokenFile,

@@ -7,21 +7,13 @@ import { formatAgo } from "../output/format/format-relative-time.ts";
 import { formatBytes } from "../output/format/format-bytes.ts";
 import { getTerminalWidth, Table } from "../output/format/table.ts";
 import { printError, printJson, printLine } from "../output/output.ts";
-import {
-  getOnlyArgument,
-  rejectEmpty,
-  rejectExtraArguments,
-  UsageError,
-  type OptionValues,
-} from "../options.ts";
+import { getOnlyArgument, rejectEmpty, rejectExtraArguments, UsageError } from "../options.ts";
 import { requireNewFile, writeNewFile } from "../disk/new-file.ts";
-import { findServerAccess } from "../server-access.ts";
 import { SettingsError } from "../settings-error.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { derivePublicKey, generatePrivateKey } from "../vpn/wireguard/keys.ts";
-import { NetworkApi } from "../vpn/network-api.ts";
+import { openNetworkApi } from "../vpn/open-network-api.ts";
 import { checkConfig, fillPrivateKey } from "../vpn/wireguard/config.ts";
-import type { API_OPTIONS } from "../options/access-options.ts";
 import type { Input } from "./command.ts";
 import type { VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./table/vpn.ts";
 import { PROGRAM } from "../program.ts";
@@ -37,7 +29,7 @@ export async function addDevice({
   positionals,
 }: Input<typeof VPN_ADD.options>): Promise<number> {
   const [networkName, name] = getNetworkAndDevice(positionals, "add");
-  const api = await openApi(values);
+  const api = await openNetworkApi(values);
   const { signal } = new AbortController();
   requireNewFile(values.out, "--out");
   const network = await api.get(networkName, signal);
@@ -141,7 +133,7 @@ export async function listDevices({
   positionals,
 }: Input<typeof VPN_DEVICES.options>): Promise<number> {
   const networkName = getOnlyArgument(positionals, "the network", `${PROGRAM} vpn office devices`);
-  const api = await openApi(values);
+  const api = await openNetworkApi(values);
   const { signal } = new AbortController();
   const network = await api.get(networkName, signal);
   const devices = await api.listDevices(network.id, signal);
@@ -179,7 +171,7 @@ export async function removeDevice({
   positionals,
 }: Input<typeof VPN_REMOVE.options>): Promise<number> {
   const [networkName, given] = getNetworkAndDevice(positionals, "remove");
-  const api = await openApi(values);
+  const api = await openNetworkApi(values);
   const { signal } = new AbortController();
   const network = await api.get(networkName, signal);
   const devices = await api.listDevices(network.id, signal);
@@ -223,8 +215,4 @@ function getNetworkAndDevice(positionals: string[], action: string): [string, st
   rejectEmpty(device, "the device");
   rejectExtraArguments(extra);
   return [network, device];
-}
-
-async function openApi(values: OptionValues<typeof API_OPTIONS>): Promise<NetworkApi> {
-  return new NetworkApi(await findServerAccess(values));
 }

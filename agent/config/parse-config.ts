@@ -9,6 +9,8 @@ import { parseTcpTunnel, type TcpTunnelDefinition } from "../tcp/tcp-definition.
 import { TCP_TUNNEL_OPTIONS } from "../tcp/tcp-options.ts";
 import { parseHttpTunnel, type HttpTunnelDefinition } from "../tunnel/http-definition.ts";
 import { HTTP_TUNNEL_OPTIONS } from "../tunnel/http-options.ts";
+import type { AccessValues } from "../server-access.ts";
+import { CHECKED_ACCESS_OPTIONS } from "./access-options.ts";
 import { toKey } from "./option-keys.ts";
 import { ConfigFields, FILE_OPTIONS, TUNNEL_FIELDS } from "./schema.ts";
 import { explainError } from "../error-message.ts";
@@ -42,25 +44,24 @@ const UNIQUE_KEYS = ["subdomain", "name", "url", "remote_port"] as const;
 
 /**
  * @param path of the file. Relative paths in the file start at its directory.
+ * @param overrides options of the command line. The file's values of the same options are not used, so they are not checked.
  * @throws UsageError with all problems, each on a line of its own.
  */
 export async function parseConfig(
   text: string,
   path: string,
   environment: Readonly<Record<string, string | undefined>> = process.env,
+  overrides: Readonly<Partial<AccessValues>> = {},
 ): Promise<Config> {
   const source = new YamlSource(text, environment);
   rejectProblems(path, source.problems);
   const parsed = ConfigFields.safeParse(source.data);
   rejectProblems(path, toProblems(source, parsed.error?.issues ?? []));
-  const { server, token_file, ca_file, tunnels } = parsed.data as unknown as {
-    server?: string;
-    token_file?: string;
-    ca_file?: string;
-    tunnels: Record<string, Fields>;
-  };
-  const problems = [...findCountProblems(source, tunnels), ...findDuplicates(source, tunnels)];
+  const file = parsed.data as Fields & { tunnels: Record<string, Fields> };
+  const { tunnels } = file;
   const directory = dirname(path);
+  const { access, problems } = await parseAccess(source, file, directory, overrides);
+  problems.push(...findCountProblems(source, tunnels), ...findDuplicates(source, tunnels));
   const entries: TunnelEntry[] = [];
   for (const [name, fields] of Object.entries(tunnels)) {
     const parsed = await parseTunnel(name, fields, directory);
@@ -71,11 +72,29 @@ export async function parseConfig(
   rejectProblems(path, problems);
   return {
     path,
-    server,
-    tokenFile: token_file === undefined ? undefined : resolve(directory, token_file),
-    caFile: ca_file === undefined ? undefined : resolve(directory, ca_file),
+    server: access.server,
+    tokenFile: access["token-file"],
+    caFile: access["ca-file"],
     tunnels: entries,
   };
+}
+
+async function parseAccess(
+  source: YamlSource,
+  file: Fields,
+  directory: string,
+  overrides: Readonly<Partial<AccessValues>>,
+): Promise<{ access: Partial<AccessValues>; problems: Problem[] }> {
+  const access: Partial<AccessValues> = {};
+  const problems: Problem[] = [];
+  for (const [name, spec] of Object.entries(CHECKED_ACCESS_OPTIONS)) {
+    if (overrides[name as keyof AccessValues] !== undefined) continue;
+    const { values, errors } = await parseValues({ [name]: spec }, file, directory);
+    Object.assign(access, values);
+    const place = source.locateValue([toKey(name)]);
+    problems.push(...errors.map((error) => ({ ...place, message: toFileMessage(error) })));
+  }
+  return { access, problems };
 }
 
 /** @returns the tunnel, or everything that is wrong with its values. */

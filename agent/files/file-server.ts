@@ -78,6 +78,8 @@ async function sendFile(
   response: ServerResponse,
 ): Promise<void> {
   response.setHeader("x-content-type-options", "nosniff");
+  // Ranges are defined for GET only (RFC 9110 §14.2); `send` would answer with 206 or 416.
+  if (request.method === "HEAD") delete request.headers.range;
   const suffix = SUFFIX_RANGE.exec(request.headers.range ?? "")?.[1];
   if (suffix !== undefined) {
     // If the file has fewer bytes, all of them are meant; `send` would answer 416. It is `send` that answers for a deleted file.

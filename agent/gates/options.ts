@@ -7,6 +7,7 @@ export const PUBLIC_TUNNEL_OPTIONS = {
     kind: "text",
     placeholder: "URL",
     help: "the public URL: a name of the service, or your own verified domain",
+    excludes: ["subdomain", "name"],
     parse: parsePublicUrl,
   },
   "basic-auth": {

@@ -58,7 +58,9 @@ export class ManagementApi {
   constructor(endpoint: ServerEndpoint, credential: ApiCredential) {
     this.endpoint = endpoint;
     this.credential = credential;
-    this.#api = new ServiceApi(endpoint, credential.bearer);
+    this.#api = new ServiceApi(endpoint, credential.bearer, (rejection) =>
+      credential.explain(rejection),
+    );
   }
 
   // ── Tunnels ──
@@ -161,7 +163,6 @@ export class ManagementApi {
     try {
       return await this.#api.call(schema, method, path, { signal, body });
     } catch (error) {
-      if (error instanceof RejectionError) throw this.credential.explain(error);
       if (!(error instanceof RetryableError)) throw error;
       const { origin } = this.endpoint.server;
       const { message: reason, cause } = error;

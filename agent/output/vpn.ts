@@ -26,6 +26,7 @@ import {
 import { TerminalView } from "./terminal-view.ts";
 import { bold, dim, red, yellow } from "./format/colors.ts";
 import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
+import { NETWORK_TOKEN_ADVICE } from "../vpn/network-api.ts";
 import { PROGRAM } from "../program.ts";
 
 export interface VpnOutput extends Output {
@@ -44,7 +45,7 @@ const ADVICE: Advice = {
   server_not_registered: `Make this machine the network's server with: ${PROGRAM} vpn <network> --setup`,
   replaced: "A newer agent serves this network now.",
   network_deleted: `Create a new network with: ${PROGRAM} vpn <network> --setup --cidr 10.88.0.0/24`,
-  forbidden: `Use an unrestricted token of a member, admin or owner: ${PROGRAM} login`,
+  forbidden: NETWORK_TOKEN_ADVICE,
 };
 
 export class VpnJson implements VpnOutput {

@@ -10,6 +10,7 @@ export const TCP_TUNNEL_OPTIONS = {
   private: {
     kind: "flag",
     help: "no public port: only `underpass connect` with a token reaches the tunnel",
+    excludes: ["remote-port"],
   },
   "proxy-protocol": {
     kind: "text",

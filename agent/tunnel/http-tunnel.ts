@@ -233,9 +233,11 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
     const setPublicOrigin = ({ url }: Welcome): void => {
       this.#origin.publicOrigin = new URL(url).origin;
     };
+    let announcedUrl: string;
     connection.on("ready", setPublicOrigin);
     connection.on("reconnected", setPublicOrigin);
     connection.on("ready", (welcome) => {
+      announcedUrl = welcome.url;
       this.#report("ready", welcome);
       const notices = [
         this.#origin.target.warning,
@@ -244,7 +246,13 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
       ];
       for (const notice of notices) if (notice !== undefined) this.#report("notice", notice);
     });
-    connection.on("reconnected", (welcome) => this.#report("reconnected", welcome));
+    connection.on("reconnected", (welcome) => {
+      this.#report("reconnected", welcome);
+      // The operator has changed how public URLs are written.
+      if (welcome.url !== announcedUrl)
+        this.#report("notice", `visitors now connect to ${welcome.url}`);
+      announcedUrl = welcome.url;
+    });
     connection.on("disconnected", (reason) => this.#report("disconnected", reason));
     connection.on("retrying", (reason, inMs) => this.#report("retrying", reason, inMs));
     connection.on("latency", (ms) => this.#report("latency", ms));

@@ -59,7 +59,13 @@ export type TcpTunnelSettings = Partial<OptionValues<typeof TCP_QUERY_OPTIONS>>;
 
 /** Other tunnel services call this option `--name`. */
 export const NAME_OPTION = {
-  name: { kind: "text", placeholder: "NAME", help: "the same as --subdomain", parse: parseLabel },
+  name: {
+    kind: "text",
+    placeholder: "NAME",
+    help: "the same as --subdomain",
+    excludes: ["subdomain"],
+    parse: parseLabel,
+  },
 } as const satisfies Record<string, OptionSpec>;
 
 /** @throws UsageError when the two options have different values. */

@@ -9,13 +9,17 @@ import {
   type RelayAccess,
 } from "../../protocol/schemas/networks.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
+import { PROGRAM } from "../program.ts";
 import { fetchRelayAccess } from "../relay-client/fetch-relay-access.ts";
 import type { ServerAccess } from "../server-access.ts";
-import { ServiceApi } from "../service-api.ts";
+import { ServiceApi, type ExplainRejection } from "../service-api.ts";
 import { RejectionError } from "../rejection-error.ts";
 
 /** The addresses of a /16, the largest network. */
 const DEVICES_MAX = 2 ** 16;
+
+/** What to do when the server forbids a token something about networks. */
+export const NETWORK_TOKEN_ADVICE = `Use an unrestricted token of a member, admin or owner: ${PROGRAM} login`;
 
 /** Calls throw RejectionError when a retry can't succeed, and RetryableError when it may. */
 export class NetworkApi {
@@ -23,9 +27,9 @@ export class NetworkApi {
   readonly authorities: TrustedAuthorities | undefined;
   readonly #api: ServiceApi;
 
-  constructor(access: ServerAccess) {
+  constructor(access: ServerAccess, explain?: ExplainRejection) {
     this.authorities = access.authorities;
-    this.#api = new ServiceApi(access, access.token);
+    this.#api = new ServiceApi(access, access.token, explain);
   }
 
   /** @returns null when no network has this name or id. */

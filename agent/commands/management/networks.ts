@@ -3,8 +3,7 @@ import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { getOnlyArgument, rejectExtraArguments } from "../../options.ts";
 import { getTerminalWidth, Table } from "../../output/format/table.ts";
 import { printJson, printLine } from "../../output/output.ts";
-import { findServerAccess } from "../../server-access.ts";
-import { NetworkApi } from "../../vpn/network-api.ts";
+import { openNetworkApi } from "../../vpn/open-network-api.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
 import type { NETWORKS, NETWORKS_DELETE } from "../table/management/networks.ts";
@@ -23,7 +22,7 @@ export async function listNetworks({
   positionals,
 }: Input<typeof NETWORKS.options>): Promise<number> {
   rejectExtraArguments(positionals);
-  const api = new NetworkApi(await findServerAccess(values));
+  const api = await openNetworkApi(values);
   const networks = await api.list(new AbortController().signal);
   if (values.json) networks.forEach(printJson);
   else if (networks.length === 0)
@@ -44,7 +43,7 @@ export async function deleteNetwork({
   positionals,
 }: Input<typeof NETWORKS_DELETE.options>): Promise<number> {
   const example = `${PROGRAM} networks delete office`;
-  const api = new NetworkApi(await findServerAccess(values));
+  const api = await openNetworkApi(values);
   const { signal } = new AbortController();
   const network = await api.get(getOnlyArgument(positionals, "the network", example), signal);
   const { name } = network;

@@ -23,9 +23,9 @@ export const START = {
     return listTunnelNames(findOptionText(args, options, "config"));
   },
   options: {
-    all: { kind: "flag", help: "start all tunnels of the file" },
+    all: { kind: "flag", help: "start all tunnels of the file", excludesArguments: true },
     ...CONFIG_OPTION,
-    check: { kind: "flag", help: "check the file and its policy files, and exit" },
+    check: { kind: "flag", help: "check the file and the files that it names, and exit" },
     schema: { kind: "flag", help: "print the JSON Schema of underpass.yml and exit" },
     ...INSPECT_OPTION,
     ...API_OPTIONS,

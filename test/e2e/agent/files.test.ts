@@ -109,6 +109,12 @@ describe("a visitor of a shared directory gets", () => {
     expect([posted.status, findHeader(posted.headers, "allow")]).toEqual([405, "GET, HEAD"]);
   });
 
+  test.each(["2-4", "-20", "20-"])("HEAD as without its range (%s)", async (range) => {
+    const head = await get("/numbers.txt", `Range: bytes=${range}\r\n`, "HEAD");
+    expect([head.status, findHeader(head.headers, "content-length")]).toEqual([200, "10"]);
+    expect(findHeader(head.headers, "content-range")).toBeUndefined();
+  });
+
   test("the slash of a directory, on the same host", async () => {
     const { status, headers } = await get("//%3Cb%3E?q=1");
     expect([status, findHeader(headers, "location")]).toEqual([301, "./%3Cb%3E/?q=1"]);

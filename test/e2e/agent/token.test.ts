@@ -75,9 +75,46 @@ test.each([["tunnels"], ["webhooks", "shop", "--forward", "3000"], ["vpn", "offi
       env: { UNDERPASS_TOKEN: wireBytes },
     });
     expect(code).toBe(1);
-    expect(stderr).toContain("the server does not accept this machine's token: it was revoked");
+    expect(stderr).toContain("the server does not accept this machine's token: it is not a token");
     expect(stderr).toContain(
       "\nSet UNDERPASS_TOKEN to a valid token, and run the command again.\n",
     );
   },
 );
+
+test.each([
+  "networks",
+  "networks delete office --yes",
+  "vpn office devices",
+  "vpn office add phone",
+])(
+  "a restricted token is named as the reason, with what to do, by `underpass %s`",
+  async (command) => {
+    const { wireBytes } = await mintToken(owner, { allowedSubdomains: ["shop"] });
+    const { code, stderr } = await runToEnd([...command.split(" "), "--server", api.server.url], {
+      env: { UNDERPASS_TOKEN: wireBytes },
+    });
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      "underpass: A token that is restricted to names or to a project can't do this. Use an unrestricted token of a member, admin or owner: underpass login\n",
+    );
+  },
+);
+
+test.each([
+  "tunnels",
+  "tokens",
+  "logs",
+  "networks",
+  "vpn office devices",
+  "webhooks shop --forward 3000",
+])("a file that has no token is not called a revoked one, by `underpass %s`", async (command) => {
+  const file = join(await createTemporaryDir(), "token");
+  await writeFile(file, "garbage!");
+  const args = [...command.split(" "), "--server", api.server.url, "--token-file", file];
+  const { code, stderr } = await runToEnd(args);
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    "the server does not accept this machine's token: it is not a token for agents of this server, was revoked, or has expired\n",
+  );
+});

@@ -1,5 +1,13 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { parseOptions, UsageError, type OptionSpec } from "../../../agent/options.ts";
+import { HTTP } from "../../../agent/commands/table/http.ts";
+import { START } from "../../../agent/commands/table/start.ts";
+import { TCP } from "../../../agent/commands/table/tcp.ts";
+import {
+  parseOptions,
+  UsageError,
+  type OptionSpec,
+  type OptionSpecs,
+} from "../../../agent/options.ts";
 import { ORIGIN_OPTIONS } from "../../../agent/origin/origin-options.ts";
 
 const SPECS = {
@@ -104,4 +112,40 @@ test("a value is validated and converted by its option's own parser", async () =
   await expect(parseOptions([], specs)).rejects.toThrow(
     new UsageError("UNDERPASS_PORT must be a number, not http"),
   );
+});
+
+describe("options that exclude each other", () => {
+  test.each<[string[], string, string, OptionSpecs]>([
+    [["3000", "--name", "cli"], "UNDERPASS_SUBDOMAIN", "subdomain", HTTP.options],
+    [["3000", "--subdomain", "cli"], "UNDERPASS_NAME", "name", HTTP.options],
+    [["3000", "--name", "cli"], "UNDERPASS_URL", "url", HTTP.options],
+    [["3000", "--url", "cli.localhost"], "UNDERPASS_SUBDOMAIN", "subdomain", HTTP.options],
+    [["3000", "--url", "cli.localhost"], "UNDERPASS_NAME", "name", HTTP.options],
+    [["22", "--private"], "UNDERPASS_REMOTE_PORT", "remote-port", TCP.options],
+    [["22", "--remote-port", "42050"], "UNDERPASS_PRIVATE", "private", TCP.options],
+    [["web"], "UNDERPASS_ALL", "all", START.options],
+  ])("%j takes precedence over %s", async (args, variable, name, specs) => {
+    vi.stubEnv(variable, "1");
+    expect((await parseOptions([], specs)).values[name]).toBeTruthy();
+    expect((await parseOptions(args, specs)).values[name]).toBeFalsy();
+  });
+
+  test.each<[string, string, OptionSpecs]>([
+    ["UNDERPASS_SUBDOMAIN", "UNDERPASS_NAME", HTTP.options],
+    ["UNDERPASS_SUBDOMAIN", "UNDERPASS_URL", HTTP.options],
+    ["UNDERPASS_REMOTE_PORT", "UNDERPASS_PRIVATE", TCP.options],
+  ])("%s and %s are named when both are set", async (first, second, specs) => {
+    vi.stubEnv(first, "42050");
+    vi.stubEnv(second, "1");
+    await expect(parseOptions([], specs)).rejects.toThrow(
+      new UsageError(`use ${first} or ${second}, not both`),
+    );
+  });
+
+  test("can both be set in the environment to the same value", async () => {
+    vi.stubEnv("UNDERPASS_NAME", "shop");
+    vi.stubEnv("UNDERPASS_SUBDOMAIN", "shop");
+    const { values } = await parseOptions([], HTTP.options);
+    expect(values).toMatchObject({ name: "shop", subdomain: "shop" });
+  });
 });

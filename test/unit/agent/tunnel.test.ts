@@ -119,6 +119,22 @@ describe("an agent", () => {
     expect(reports.slice(1)).toEqual([[false, WELCOME.tunnelId]]);
   });
 
+  test("reports a public URL that has changed as a notice, once", async () => {
+    const announced: Partial<Welcome> = {};
+    await using tunnel = await startScriptedTunnel(origin.port, announced);
+    const notices: string[] = [];
+    tunnel.agent.on("notice", (message) => notices.push(message));
+    let connection = await started(tunnel);
+    for (const url of [WELCOME.url, "https://shop.example", "https://shop.example"]) {
+      announced.url = url;
+      const reconnected = once(tunnel.agent, "reconnected");
+      connection.socket.close(CLOSE.going_away, "going_away: why");
+      connection = await tunnel.connection();
+      await reconnected;
+    }
+    expect(notices).toEqual(["visitors now connect to https://shop.example"]);
+  });
+
   test.each(["unauthorized", "duplicate_name", "replaced", "BUDGET_EXCEEDED"] as CloseName[])(
     "does not reconnect after %s, and reports why",
     async (name) => {

@@ -212,7 +212,11 @@ test.each([
   ["tokens mint a --bandwidth -1", "--bandwidth must be a whole number from 1, not -1"],
   [
     "connect tcp://host:5432 --server http://127.0.0.1:1",
-    "tcp://host:5432 is not the name of a tunnel, such as my-database; to list the names, run: underpass tunnels",
+    "tcp://host:5432 is not the name or id of a tunnel, such as my-database; to list the names, run: underpass tunnels",
+  ],
+  [
+    "connect My_Database --listen 0 --server http://127.0.0.1:1",
+    "My_Database is not the name or id of a tunnel, such as my-database; to list the names, run: underpass tunnels",
   ],
   ["vpn office remvoe phone", "unknown subcommand of vpn: remvoe; did you mean remove?"],
   ["vpn office fly", "unknown subcommand of vpn: fly; use add, devices or remove"],

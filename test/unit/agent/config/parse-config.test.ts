@@ -334,6 +334,36 @@ test("a problem inside of a policy's file is reported at the key that names the 
 });
 
 test("paths start at the directory of the file", async () => {
-  const { tokenFile } = await parse(["token_file: secrets/token", ...web()]);
-  expect(tokenFile).toBe("/project/secrets/token");
+  const lines = [`token_file: ${basename(import.meta.filename)}`, ...web()];
+  const path = join(import.meta.dirname, "underpass.yml");
+  const { tokenFile } = await parseConfig(lines.join("\n"), path, {});
+  expect(tokenFile).toBe(import.meta.filename);
+});
+
+describe("the access to the server", () => {
+  test.each<[string, string | RegExp]>([
+    [
+      "server: ftp://x",
+      "1:9: ftp://x is not a server address; a URL of a server must begin with https:// or http://",
+    ],
+    [
+      "server: http://localhost:22000/path",
+      "1:9: the server address http://localhost:22000/path must not have a path, a query or a fragment; use http://localhost:22000",
+    ],
+    ["token_file: nowhere", /^1:13: can't read the token file: .*\/project\/nowhere/],
+    ["token_file: ''", "1:13: the value of token_file is empty"],
+    ["ca_file: nowhere", /^1:10: can't read the CA file: .*\/project\/nowhere/],
+  ])("with a mistake (%s) is reported with its line and column", async (line, problem) => {
+    expect(await findProblems([line, ...web()])).toEqual([
+      typeof problem === "string" ? problem : expect.stringMatching(problem),
+    ]);
+  });
+
+  test("is not checked where the command line replaces it", async () => {
+    const lines = ["server: ftp://x", "token_file: nowhere", "ca_file: nowhere", ...web()];
+    const overrides = { server: "http://localhost", "token-file": "token", "ca-file": "ca.pem" };
+    const text = lines.join("\n");
+    const { tunnels } = await parseConfig(text, "/project/underpass.yml", {}, overrides);
+    expect(tunnels).toHaveLength(1);
+  });
 });
