@@ -248,7 +248,7 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
     });
     connection.on("reconnected", (welcome) => {
       this.#report("reconnected", welcome);
-      // The operator has changed how public URLs are written.
+      // Its domain was unbound, or the operator has changed how public URLs are written.
       if (welcome.url !== announcedUrl)
         this.#report("notice", `visitors now connect to ${welcome.url}`);
       announcedUrl = welcome.url;
