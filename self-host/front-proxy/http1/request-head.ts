@@ -19,8 +19,8 @@ export interface RequestHead {
   method: string;
   /** Begins with a slash. */
   target: string;
-  /** The host that the request is for, without its port and in lower case; null when there is none (HTTP/1.0). */
-  host: string | null;
+  /** The host that the request is for, without its port and in lower case. */
+  host: string;
   /** The length of the body that follows. */
   body: BodyLength;
   /** Whether the visitor may wait with the body until it is invited. */
@@ -91,10 +91,9 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   if (fields.host.length > 1 || (fields.host.length === 0 && isVersion11)) return "invalid_host";
   const { authority, target } = splitTarget(match[2]!);
   if (hasTooManyParameters(target)) return "too_many_parameters";
-  const host = authority ?? fields.host[0];
-  // workerd answers such a host with 500.
-  const parsedHost = host === undefined ? null : parseHost(host);
-  if (host !== undefined && parsedHost === null) return "invalid_host";
+  // workerd answers such a host with 500, and a request of HTTP/1.0 without a host with a line of text of its own.
+  const host = parseHost(authority ?? fields.host[0] ?? "");
+  if (host === null) return "invalid_host";
   const method = match[1]!;
   const asksForUpgrade =
     method === "GET" && isVersion11 && upgrade !== "" && UPGRADE_OPTION.test(connection);
@@ -128,7 +127,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
     bytes: Buffer.from(firstLine + cfBlobField + rest.slice(2), "latin1"),
     method,
     target,
-    host: parsedHost,
+    host,
     body,
     expectsContinue: fields.expect.toLowerCase() === "100-continue" && isVersion11,
     isUpgrade,

@@ -21,6 +21,7 @@ test.each([
     400,
   ],
   ["without a Host", "GET / HTTP/1.1\r\n\r\n", 400],
+  ["of HTTP/1.0 without a Host", "GET / HTTP/1.0\r\n\r\n", 400],
   ["with another encoding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501],
   ["for another server", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", 405],
   ["with a method that workerd does not know", "LINK / HTTP/1.1\r\nHost: a\r\n\r\n", 405],

@@ -223,7 +223,10 @@ describe("a head is refused", () => {
   test("without a Host, or with several", () => {
     expect(parse("GET / HTTP/1.1")).toBe("invalid_host");
     expect(parse("GET / HTTP/1.1", "Host: a", "host: a")).toBe("invalid_host");
-    expect(parse("GET / HTTP/1.0")).toBeTypeOf("object");
+    expect(parse("GET / HTTP/1.0")).toBe("invalid_host");
+    expect(parse("GET / HTTP/1.0", "Host:")).toBe("invalid_host");
+    expect(parse("GET / HTTP/1.0", "Host: a")).toBeTypeOf("object");
+    expect(parse("GET http://a/ HTTP/1.0")).toMatchObject({ host: "a", target: "/" });
   });
 
   test.each(["http://", "http:///a", "http://ann:secret@a/", "http://a b/", "http://a#b/"])(
