@@ -1,4 +1,5 @@
 /** The HTML error page. It loads no assets and runs no scripts. */
+import { parseAccept } from "hono/utils/accept";
 import { escapeHtml } from "../shared/text/escape-html.ts";
 
 export interface PageText {
@@ -23,8 +24,10 @@ export const PAGE_HEADERS = {
   "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
 };
 
+/** Whether the client prefers HTML to all else, as browsers do. */
 export function wantsHtml(request: Request): boolean {
-  return request.headers.get("accept")?.includes("text/html") ?? false;
+  const [preferred] = parseAccept(request.headers.get("accept") ?? "");
+  return preferred?.type.toLowerCase() === "text/html" && preferred.q > 0;
 }
 
 export function renderHtmlPage(

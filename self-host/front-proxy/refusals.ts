@@ -12,6 +12,7 @@ import {
   HEAD_MAX_BYTES,
   HEAD_MAX_FIELDS,
   QUERY_MAX_PARAMETERS,
+  WEBSOCKET_VERSION,
   type InvalidHead,
 } from "./http1/request-head.ts";
 import { STATUS_CODES } from "../../sockets/node-http.ts";
@@ -23,6 +24,7 @@ export const REFUSAL_REASONS = [
   "unsupported_encoding",
   "connect",
   "unknown_method",
+  "unsupported_websocket_version",
   "head_too_large",
   "too_slow",
   "unavailable",
@@ -36,8 +38,8 @@ interface RefusalResponse {
   /** Instead of the usual status of the code. */
   status?: number;
   retryAfterSeconds?: number;
-  /** The methods that are supported instead (RFC 9110 §15.5.6). */
-  allow?: string;
+  /** Further header fields, such as those that say what is supported instead. */
+  headers?: Readonly<Record<string, string>>;
 }
 
 /** The refusal of a request. */
@@ -80,13 +82,31 @@ export const INVALID_HEADS: Record<InvalidHead, Refusal> = {
     reason: "connect",
     code: "method_not_allowed",
     message: "This server does not support CONNECT.",
-    allow: COMMON_METHODS,
+    headers: { allow: COMMON_METHODS },
   },
   unknown_method: {
     reason: "unknown_method",
     code: "method_not_allowed",
     message: "This server does not support the method. Names of methods have upper-case letters.",
-    allow: COMMON_METHODS,
+    headers: { allow: COMMON_METHODS },
+  },
+  invalid_handshake: {
+    reason: "malformed",
+    code: "invalid_request",
+    message:
+      "A WebSocket handshake must have one Sec-WebSocket-Version, and one Sec-WebSocket-Key of 16 bytes in base64.",
+  },
+  unsupported_websocket_version: {
+    reason: "unsupported_websocket_version",
+    code: "invalid_request",
+    message: `The only supported version of the WebSocket protocol is ${WEBSOCKET_VERSION}.`,
+    status: 426,
+    // RFC 6455 §4.4, and RFC 9110 §15.5.22.
+    headers: {
+      connection: "upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": WEBSOCKET_VERSION,
+    },
   },
 };
 
@@ -139,7 +159,7 @@ export function getRefusalStatus({ code, status = STATUS_BY_CODE[code] }: Refusa
  * @returns the text of a whole HTTP response.
  */
 export function formatRefusal(refusal: RefusalResponse, isForHead = false): string {
-  const { code, message, retryAfterSeconds, allow } = refusal;
+  const { code, message, retryAfterSeconds, headers = {} } = refusal;
   const status = getRefusalStatus(refusal);
   const body: ErrorBody = { error: code, message, fields: getDefaultFields(code) };
   if (retryAfterSeconds !== undefined) body.retry_after_seconds = retryAfterSeconds;
@@ -154,7 +174,7 @@ export function formatRefusal(refusal: RefusalResponse, isForHead = false): stri
     `${ERROR_HEADER}: ${code}`,
     `${REQUEST_ID_HEADER}: ${randomUUID()}`,
     ...(retryAfterSeconds === undefined ? [] : [`retry-after: ${retryAfterSeconds}`]),
-    ...(allow === undefined ? [] : [`allow: ${allow}`]),
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ];
   return `${fields.join("\r\n")}\r\n\r\n${isForHead ? "" : text}`;
 }

@@ -17,7 +17,7 @@ export function findDestination(
   head: RequestHead,
   { apiHosts, upstreamPaths }: Upstreams,
 ): Destination {
-  if (head.host === null || !apiHosts.has(head.host)) return "tunnel";
+  if (!apiHosts.has(head.host)) return "tunnel";
   return upstreamPaths.relay !== undefined && isForRelay(head) ? "relay" : "api";
 }
 

@@ -366,7 +366,7 @@ export class VisitorConnection {
     this.#visitor.resume();
   }
 
-  /** The visitor has ended its sending side: it counts as having left, and gets nothing more. */
+  /** The visitor has sent a FIN: it counts as having left, even if it ends only its sending side, and gets nothing more. */
   #handleVisitorEnd(): void {
     const { kind } = this.#phase;
     if (kind === "joined" || (kind === "lingering" && !this.isFlushed)) return;

@@ -30,8 +30,9 @@ import { WAIT_OPTIONS } from "./timeouts.ts";
 export const CF_BLOB_FIELD = "own: field\r\n";
 export const API_HOST = "api";
 export const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-export const UPGRADE =
-  "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+export const HANDSHAKE_FIELDS =
+  "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+export const UPGRADE = `GET / HTTP/1.1\r\nHost: a\r\n${HANDSHAKE_FIELDS}Connection: upgrade\r\nUpgrade: websocket\r\n\r\n`;
 export const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const CONNECTION_KEY = "key-of-the-connection";
 /** All visitors are one source, which may hold half. */

@@ -19,8 +19,8 @@ export interface RequestHead {
   method: string;
   /** Begins with a slash. */
   target: string;
-  /** The host that the request is for, without its port and in lower case; null when there is none (HTTP/1.0). */
-  host: string | null;
+  /** The host that the request is for, without its port and in lower case. */
+  host: string;
   /** The length of the body that follows. */
   body: BodyLength;
   /** Whether the visitor may wait with the body until it is invited. */
@@ -40,14 +40,17 @@ export type InvalidHead =
   | "invalid_host"
   | "unsupported_encoding"
   | "connect"
-  | "unknown_method";
+  | "unknown_method"
+  | "invalid_handshake"
+  | "unsupported_websocket_version";
 
 const LINE_BREAK = "\r\n";
 const HEAD =
   // Method, target and version; then fields of visible characters, spaces and tabs. No line starts with a space.
   /^([!#$%&'*+.^_`|~\w-]+) ([!-~\x80-\xff]+) HTTP\/1\.([01])\r\n(?:[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
 const FRAMING_FIELDS = new RegExp(
-  `\\r\\n(content-length|transfer-encoding|connection|upgrade|expect|host|${CF_BLOB_HEADER}):[\\t ]*([^\\r]*)`,
+  "\\r\\n(content-length|transfer-encoding|connection|upgrade|expect|host|sec-websocket-version|sec-websocket-key|" +
+    `${CF_BLOB_HEADER}):[\\t ]*([^\\r]*)`,
   "gi",
 );
 /** The form for proxies, which every server must accept, with the host that counts (RFC 9112 §3.2.2). */
@@ -59,6 +62,11 @@ const CLOSE_OPTION = /(^|[\s,])close\s*(,|$)/i;
 const CONTENT_LENGTH = /^\d{1,15}$/;
 const UPGRADE_FIELD = /\r\nupgrade:[^\r]*/gi;
 const CONTENT_LENGTH_FIELD = /\r\ncontent-length:[^\r]*/gi;
+/** The only version of the WebSocket protocol (RFC 6455 §4.1). */
+export const WEBSOCKET_VERSION = "13";
+/** 16 bytes in base64 (RFC 6455 §4.2.1). */
+const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{22}==$/;
+const HANDSHAKE_FIELD_END = /(\r\nsec-websocket-(?:version|key):[\t ]*\S+)[\t ]+(?=\r)/gi;
 const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"]);
 /** Those of workerd, which answers others with a line of text of its own. Names of methods are case-sensitive (RFC 9110 §9.1). */
 const METHODS = new Set(
@@ -83,10 +91,9 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   if (fields.host.length > 1 || (fields.host.length === 0 && isVersion11)) return "invalid_host";
   const { authority, target } = splitTarget(match[2]!);
   if (hasTooManyParameters(target)) return "too_many_parameters";
-  const host = authority ?? fields.host[0];
-  // workerd answers such a host with 500.
-  const parsedHost = host === undefined ? null : parseHost(host);
-  if (host !== undefined && parsedHost === null) return "invalid_host";
+  // workerd answers such a host with 500, and a request of HTTP/1.0 without a host with a line of text of its own.
+  const host = parseHost(authority ?? fields.host[0] ?? "");
+  if (host === null) return "invalid_host";
   const method = match[1]!;
   const asksForUpgrade =
     method === "GET" && isVersion11 && upgrade !== "" && UPGRADE_OPTION.test(connection);
@@ -100,27 +107,46 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   // What follows a CONNECT is not HTTP.
   if (method === "CONNECT") return "connect";
   if (!METHODS.has(method)) return "unknown_method";
+  const isUpgrade = asksForUpgrade && body === 0;
+  const handshakeError = isWebSocket && isUpgrade ? checkHandshake(fields) : undefined;
+  if (handshakeError !== undefined) return handshakeError;
   // `*` is for the server as a whole (RFC 9112 §3.2.4). workerd answers it with 500 and lines in the log.
   if (!target.startsWith("/")) return "malformed";
   let rest = text.slice(text.indexOf(LINE_BREAK));
   if (fields.hasCfBlobField) rest = rest.replaceAll(CF_BLOB_FIELD, "");
-  const isUpgrade = asksForUpgrade && body === 0;
   // workerd opens a WebSocket for this field alone, and would read as frames what is a body here, so that nothing would bound them.
   if (upgrade !== "" && !isUpgrade) rest = rest.replaceAll(UPGRADE_FIELD, "");
-  if (isWebSocket) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
+  if (isWebSocket) {
+    rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
+    // workerd would read the spaces as a part of the value.
+    rest = rest.replaceAll(HANDSHAKE_FIELD_END, "$1");
+  }
   if (authority !== undefined) rest = `\r\nHost: ${authority}${rest.replaceAll(HOST_FIELD, "")}`;
   const firstLine = `${method} ${target} HTTP/1.${match[3]}\r\n`;
   return {
     bytes: Buffer.from(firstLine + cfBlobField + rest.slice(2), "latin1"),
     method,
     target,
-    host: parsedHost,
+    host,
     body,
     expectsContinue: fields.expect.toLowerCase() === "100-continue" && isVersion11,
     isUpgrade,
     canRepeat: body === 0 && REPEATABLE.has(method),
     isLast: !isVersion11 || CLOSE_OPTION.test(connection),
   };
+}
+
+/** workerd checks it only when the local server has accepted the WebSocket, and answers with a line of text of its own. */
+function checkHandshake({
+  webSocketVersions,
+  webSocketKeys,
+}: FramingFields): InvalidHead | undefined {
+  const [version, ...otherVersions] = webSocketVersions;
+  const [key, ...otherKeys] = webSocketKeys;
+  if (version === undefined || otherVersions.length > 0) return "invalid_handshake";
+  if (version !== WEBSOCKET_VERSION) return "unsupported_websocket_version";
+  const isKeyValid = key !== undefined && WEBSOCKET_KEY.test(key) && otherKeys.length === 0;
+  return isKeyValid ? undefined : "invalid_handshake";
 }
 
 function hasTooManyFields(text: string): boolean {
@@ -151,6 +177,8 @@ interface FramingFields {
   connection: string;
   upgrade: string;
   expect: string;
+  webSocketVersions: string[];
+  webSocketKeys: string[];
   hasCfBlobField: boolean;
 }
 
@@ -163,6 +191,8 @@ function readFramingFields(text: string): FramingFields | undefined {
     connection: "",
     upgrade: "",
     expect: "",
+    webSocketVersions: [],
+    webSocketKeys: [],
     hasCfBlobField: false,
   };
   for (const [, name, rawValue] of text.matchAll(FRAMING_FIELDS)) {
@@ -188,6 +218,12 @@ function readFramingFields(text: string): FramingFields | undefined {
         break;
       case "expect":
         fields.expect = value;
+        break;
+      case "sec-websocket-version":
+        fields.webSocketVersions.push(value);
+        break;
+      case "sec-websocket-key":
+        fields.webSocketKeys.push(value);
         break;
       default:
         fields.hasCfBlobField = true;

@@ -103,6 +103,7 @@ describe("a request that is not a navigation is refused without a redirect", () 
   test.each([
     ["a program", "GET", ""],
     ["a program that takes JSON", "GET", "Accept: application/json\r\n"],
+    ["a program that prefers JSON", "GET", "Accept: application/json, text/html;q=0.1\r\n"],
     ["a script's fetch", "GET", `${HTML}Sec-Fetch-Mode: cors\r\n`],
     ["a script's fetch of its own host", "GET", `${HTML}Sec-Fetch-Mode: same-origin\r\n`],
     ["an image", "GET", `${HTML}Sec-Fetch-Mode: no-cors\r\n`],

@@ -96,6 +96,39 @@ test("what a WebSocket handshake declares as its body is not the next request", 
   expect(origin.requests.map(({ target }) => target)).toEqual(["/next"]);
 });
 
+test.each([
+  [400, "no version", ["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]],
+  [
+    426,
+    "an old version",
+    ["Sec-WebSocket-Version: 8", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="],
+  ],
+  [400, "no key", ["Sec-WebSocket-Version: 13"]],
+])(
+  "is %i for a WebSocket handshake with %s, which the local server does not get",
+  async (status, _, lines) => {
+    for (const [name, target] of [
+      [host, "/"],
+      [`localhost:${stack.server.port}`, "/inspector/ws"],
+    ]) {
+      const upgrade = [`Host: ${name}`, "Connection: Upgrade", "Upgrade: websocket", ...lines];
+      const answer = await exchange(
+        stack.server.port,
+        `GET ${target} HTTP/1.1\r\n${upgrade.join("\r\n")}\r\n\r\n`,
+      );
+      expect([answer.status, findHeader(answer.headers, "underpass-error")]).toEqual([
+        status,
+        "invalid_request",
+      ]);
+      expect(JSON.parse(answer.body.toString())).toMatchObject({ error: "invalid_request" });
+      expect(findHeader(answer.headers, "sec-websocket-version")).toBe(
+        status === 426 ? "13" : undefined,
+      );
+    }
+    expect(origin.requests).toEqual([]);
+  },
+);
+
 /** workerd opens a WebSocket for the field `Upgrade` alone, and would read the body as frames. */
 test("a request without all of a WebSocket handshake opens no WebSocket", async () => {
   const handshake = [

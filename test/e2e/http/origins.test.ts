@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OK } from "../../harness/tunnel/origin.ts";
+import { findHeader } from "../../harness/tunnel/raw-http.ts";
 import { reservePort } from "../../harness/ports.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 
@@ -51,6 +52,18 @@ describe("while the local server is down", () => {
       "cache-control": "no-store",
     });
     expect(body.toString()).toContain("Start the local server");
+  });
+
+  test.each([
+    ["text/html", "TEXT/HTML"],
+    ["text/html", "application/json;q=0.9, text/html;charset=utf-8"],
+    ["application/json", "application/json, text/html;q=0.9"],
+    ["application/json", "text/html;q=0.5, application/json"],
+    ["application/json", "text/html;q=0"],
+    ["application/json", "*/*"],
+  ])("a client gets %s for `Accept: %s`", async (type, accept) => {
+    const { headers } = await stack.visit("down", "/", `Accept: ${accept}\r\n`);
+    expect(findHeader(headers, "content-type")?.split(";")[0]).toBe(type);
   });
 
   test("a program gets the same error as JSON", async () => {

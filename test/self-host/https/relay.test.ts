@@ -110,7 +110,8 @@ async function request(head: string, until = /\r\n\r\n/, host = "localhost"): Pr
   return answer;
 }
 
-const upgrade = (path: string, protocol: string, fields = "") =>
+const HANDSHAKE_FIELDS = "Sec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\n";
+const upgrade = (path: string, protocol: string, fields = HANDSHAKE_FIELDS) =>
   `GET ${path} HTTP/1.1\nHost: localhost\nConnection: upgrade\nUpgrade: ${protocol}\n${fields}\n`;
 
 test("agents get a URL of the server's HTTPS, and a TCP tunnel works with no plain connection to the relay", async () => {

@@ -9,6 +9,7 @@ import { createMiddleware } from "hono/factory";
 import { AGENT_PACKAGE_PATH } from "../../../protocol/version.ts";
 import { isDashboardPath, type DashboardPath } from "../../../protocol/dashboard-paths.ts";
 import { ApiError } from "../../errors.ts";
+import { wantsHtml } from "../../html-error-page.ts";
 import { createRouter, type ApiContext, type ApiEnv } from "../route.ts";
 
 /** Everything comes from this origin, and no script can turn text into HTML or load a script by a text (Trusted Types). */
@@ -84,13 +85,7 @@ export function isNavigation(c: ApiContext): boolean {
   if (!isRead(c)) return false;
   if (c.req.header("authorization") !== undefined) return false;
   if ((c.req.header("sec-fetch-mode") ?? "navigate") !== "navigate") return false;
-  const preferred = accepts(c, {
-    header: "Accept",
-    supports: ["text/html"],
-    default: "",
-    match: ([first]) => (first !== undefined && first.q > 0 ? first.type.toLowerCase() : ""),
-  });
-  return preferred === "text/html";
+  return wantsHtml(c.req.raw);
 }
 
 function isRead({ req: { method } }: ApiContext): boolean {

@@ -1,5 +1,5 @@
 /** Counts of captured requests by status, error, latency and path. Two can be added, so that tunnels can be summed. */
-import type { ErrorCode } from "../../../../protocol/errors.ts";
+import { STATUS_BY_CODE, type ErrorCode } from "../../../../protocol/errors.ts";
 import { LATENCY_BOUNDS_MS } from "../../../../protocol/limits.ts";
 import { findBucket } from "../../../../shared/metrics/histogram.ts";
 import type { StatusClass } from "../../../../protocol/schemas/metrics.ts";
@@ -52,7 +52,9 @@ export class BreakdownCounter {
     const counts = this.#getPath(cutPath(path));
     counts.requests += 1;
     if (status !== null && status >= 500) counts.failed += 1;
-    if (error !== null || latencyMs === null) return;
+    // With another status, the local server's response has begun, and then broken off.
+    const isOwnAnswer = error !== null && status === STATUS_BY_CODE[error];
+    if (isOwnAnswer || latencyMs === null) return;
     counts.answered += 1;
     counts.latencySumMs += latencyMs;
     this.#latency[findBucket(LATENCY_BOUNDS_MS, latencyMs)]! += 1;

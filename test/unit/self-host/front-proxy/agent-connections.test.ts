@@ -6,12 +6,13 @@ import {
   CF_BLOB_FIELD,
   FrontProxyStage,
   GET,
+  HANDSHAKE_FIELDS,
 } from "../../../harness/front-proxy-stage.ts";
 import { REQUESTS_IN_FLIGHT_MAX } from "../../../../self-host/front-proxy/queue/workerd-queues.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const getUpgrade = (path: string, protocol: string) =>
-  `GET ${path} HTTP/1.1\r\nHost: ${API_HOST}\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`;
+  `GET ${path} HTTP/1.1\r\nHost: ${API_HOST}\r\n${HANDSHAKE_FIELDS}Connection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`;
 const CONTROL = getUpgrade("/relay/agent", "websocket");
 const DATA = getUpgrade("/relay/stream", "underpass-stream.v1");
 const accept = (protocol: string) =>

@@ -131,7 +131,7 @@ describe("a visitor", () => {
   test.each([
     `GET / HTTP/1.1\r\nHost: a\r\n${CLOSE}`,
     `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n${CLOSE}ab`,
-    "GET / HTTP/1.0\r\n\r\n",
+    "GET / HTTP/1.0\r\nHost: a\r\n\r\n",
   ])(
     "that sends its last request gets the end of the connection after the answer: %j",
     async (last) => {

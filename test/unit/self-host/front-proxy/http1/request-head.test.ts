@@ -9,6 +9,10 @@ import {
 
 const OWN = `${CF_BLOB_HEADER}: {"clientIp":"192.0.2.1"}\r\n`;
 
+const VERSION = "Sec-WebSocket-Version: 13";
+const KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+const UPGRADE = ["Connection: upgrade", "Upgrade: websocket"];
+
 const parse = (...lines: string[]) => parseRequestHead(`${lines.join("\r\n")}\r\n\r\n`, OWN);
 const parseValid = (...lines: string[]) => {
   const head = parse(...lines);
@@ -56,7 +60,8 @@ describe("a head", () => {
     [false, ["Connection: upgrade", "Upgrade: websocket", "Transfer-Encoding: chunked"]],
     [false, ["Upgrade: websocket", "Content-Length: 5"]],
   ])("asks for another protocol: %s for %j", (isUpgrade, lines) => {
-    expect(parseValid("GET / HTTP/1.1", "Host: a", ...lines).isUpgrade).toBe(isUpgrade);
+    const handshake = ["Host: a", VERSION, KEY, ...lines];
+    expect(parseValid("GET / HTTP/1.1", ...handshake).isUpgrade).toBe(isUpgrade);
   });
 
   test.each([
@@ -107,10 +112,16 @@ describe("a head", () => {
 
   test("has no length when it asks for a WebSocket", () => {
     const lines = ["Connection: upgrade", "Content-Length: 0", "Upgrade: websocket", "A: b"];
-    const { body, bytes } = parseValid("GET / HTTP/1.1", "Host: a", ...lines);
+    const { body, bytes } = parseValid("GET / HTTP/1.1", "Host: a", VERSION, KEY, ...lines);
     expect([body, bytes.toString().includes("Content-Length")]).toEqual([0, false]);
     expect(bytes.toString()).toMatch(/Connection: upgrade\r\nUpgrade: websocket\r\nA: b\r\n\r\n$/);
   });
+});
+
+test("a WebSocket's handshake is forwarded without spaces that workerd would read as a part of it", () => {
+  const { bytes } = parseValid("GET / HTTP/1.1", "Host: a", `${VERSION} \t`, `${KEY} `, ...UPGRADE);
+  const lines = [VERSION, KEY, ...UPGRADE].join("\r\n");
+  expect(bytes.toString()).toBe(`GET / HTTP/1.1\r\n${OWN}Host: a\r\n${lines}\r\n\r\n`);
 });
 
 /** Requests that two programs could read in different ways. */
@@ -154,8 +165,25 @@ describe("a head is refused", () => {
   });
 
   test("when it asks for a WebSocket and has a body", () => {
-    const lines = ["Connection: upgrade", "Upgrade: websocket", "Content-Length: 5"];
+    const lines = [...UPGRADE, VERSION, KEY, "Content-Length: 5"];
     expect(parse("GET / HTTP/1.1", "Host: a", ...lines)).toBe("malformed");
+  });
+
+  test.each([
+    ["invalid_handshake", "without a version", [KEY]],
+    ["invalid_handshake", "with two versions", [VERSION, VERSION, KEY]],
+    ["unsupported_websocket_version", "with an old version", ["Sec-WebSocket-Version: 12", KEY]],
+    ["unsupported_websocket_version", "with an empty version", ["Sec-WebSocket-Version:", KEY]],
+    ["invalid_handshake", "without a key", [VERSION]],
+    ["invalid_handshake", "with two keys", [VERSION, KEY, KEY]],
+    ["invalid_handshake", "with a short key", [VERSION, "Sec-WebSocket-Key: dGhl"]],
+    ["invalid_handshake", "with a key of 17 bytes", [VERSION, KEY.replace("==", "A=")]],
+    ["invalid_handshake", "with a key in base64url", [VERSION, KEY.replace("dG", "d_")]],
+  ])("as %s when it asks for a WebSocket %s", (error, _, lines) => {
+    expect(parse("GET / HTTP/1.1", "Host: a", ...lines, ...UPGRADE)).toBe(error);
+    // It asks for none.
+    parseValid("GET / HTTP/1.1", "Host: a", ...lines, "Upgrade: websocket");
+    parseValid("GET / HTTP/1.1", "Host: a", ...lines, "Connection: upgrade", "Upgrade: h2c");
   });
 
   test.each([
@@ -195,7 +223,10 @@ describe("a head is refused", () => {
   test("without a Host, or with several", () => {
     expect(parse("GET / HTTP/1.1")).toBe("invalid_host");
     expect(parse("GET / HTTP/1.1", "Host: a", "host: a")).toBe("invalid_host");
-    expect(parse("GET / HTTP/1.0")).toBeTypeOf("object");
+    expect(parse("GET / HTTP/1.0")).toBe("invalid_host");
+    expect(parse("GET / HTTP/1.0", "Host:")).toBe("invalid_host");
+    expect(parse("GET / HTTP/1.0", "Host: a")).toBeTypeOf("object");
+    expect(parse("GET http://a/ HTTP/1.0")).toMatchObject({ host: "a", target: "/" });
   });
 
   test.each(["http://", "http:///a", "http://ann:secret@a/", "http://a b/", "http://a#b/"])(

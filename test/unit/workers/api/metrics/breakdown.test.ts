@@ -55,6 +55,22 @@ test("requests of several tunnels are summed by status, error and latency", () =
   ]);
 });
 
+test("a response that breaks off after its head counts by the time to it, and an answer of the service does not", () => {
+  const counted = count([
+    { status: 200, error: "origin_failed", latencyMs: 8 },
+    { status: 101, error: "agent_offline", latencyMs: 30 },
+    { status: 502, error: "origin_failed", latencyMs: 5 },
+    { status: 504, error: "origin_timeout", latencyMs: 30_000 },
+    { status: null, error: null, latencyMs: null },
+  ]);
+  const { latency, paths } = buildBreakdown([], [{ tunnelId: "one", captured: counted }]);
+  expect(latency.filter(({ requests }) => requests > 0)).toEqual([
+    { up_to_ms: 10, requests: 1 },
+    { up_to_ms: 50, requests: 1 },
+  ]);
+  expect(paths).toMatchObject([{ requests: 5, average_latency_ms: 19 }]);
+});
+
 test("the same path of two tunnels is listed twice, the busiest paths first, up to a limit", () => {
   const many = Array.from({ length: 2 * BREAKDOWN_MAX_PATHS }, (_, at) => ({ path: `/${at}` }));
   const one = count([...many, { path: "/hot", latencyMs: 10 }, { path: "/hot", latencyMs: 21 }]);
