@@ -29,7 +29,9 @@ function refuseTcpFields(fields: Record<string, unknown>, context: z.RefinementC
 export const CreateTunnel = z
   .object({
     localPort: LocalPort,
-    subdomain: Label.optional().describe("Default: a random name."),
+    subdomain: Label.optional().describe(
+      "Default: a random name. Required in a project whose slug has more than 53 characters.",
+    ),
     protocol: TunnelProtocol.default("http"),
     ttlSeconds: z.int().min(1).optional(),
     projectSlug: Label.optional(),
