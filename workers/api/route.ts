@@ -226,7 +226,7 @@ interface RouteDefinition {
   summary: string;
   description?: string;
   /** Runs before the guard. */
-  middleware?: MiddlewareHandler<ApiEnv> | readonly MiddlewareHandler<ApiEnv>[];
+  middleware?: MiddlewareHandler<ApiEnv>;
   guard?: Guard | readonly Guard[];
   params?: RequestConfig["params"];
   query?: RequestConfig["query"];
@@ -278,7 +278,7 @@ export function route<const Definition extends RouteDefinition>(
   definition: Definition,
 ): OpenApiRoute<Definition> {
   const middleware = [
-    ...[definition.middleware ?? []].flat(),
+    ...(definition.middleware ? [definition.middleware] : []),
     ...listGuards(definition).flatMap((guard) => guard.middleware ?? []),
     ...requireJsonBody(definition),
   ];
