@@ -13,6 +13,7 @@ import { ApiError, describeError } from "../errors.ts";
 import type { HashCaller } from "../identity/accounts/password-hashing.ts";
 import { log } from "../../shared/log.ts";
 import type { Database } from "../store/database.ts";
+import type { ApprovalRefusal } from "../store/organizations/approval.ts";
 import type { Principal } from "../store/accounts/sessions.ts";
 import type { CallerActor, MemberActor } from "../store/locks.ts";
 import type { AgentToken, MasterKey } from "../store/tokens/tokens.ts";
@@ -142,11 +143,12 @@ export function noRoute(headers: Record<string, string> = {}): ApiError {
 }
 
 /** For requests that only an approved organization may send (`REQUIRE_ORG_APPROVAL`). */
-export function organizationNotApproved(): ApiError {
-  return new ApiError(
-    "forbidden",
-    "The organization is waiting for approval by the operator of this server.",
-  );
+export function organizationNotApproved(refusal: ApprovalRefusal): ApiError {
+  const message =
+    refusal === "organization_pending"
+      ? "The organization is waiting for approval by the operator of this server."
+      : "The operator of this server did not approve the organization.";
+  return new ApiError("forbidden", message);
 }
 
 /** An organization may have as many ports of a relay as stay free for others. */

@@ -204,8 +204,9 @@ function toTokenError(refusal: "invalid" | "another_address"): ApiError {
 
 function toApiError(refusal: InvitationRefusal, email: string): ApiError {
   switch (refusal) {
-    case "not_approved":
-      return organizationNotApproved();
+    case "organization_pending":
+    case "organization_rejected":
+      return organizationNotApproved(refusal);
     case "already_member":
       return new ApiError("duplicate_name", `The user ${email} is already a member.`);
     case "too_many":

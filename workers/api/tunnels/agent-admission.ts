@@ -215,7 +215,8 @@ function explainRefusal(
   switch (refusal) {
     case "token_unknown":
     case "token_revoked":
-    case "organization_not_approved":
+    case "organization_pending":
+    case "organization_rejected":
     case "over_budget":
       return toTokenRefusal(refusal);
     case "project_not_found":

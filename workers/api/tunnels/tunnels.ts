@@ -211,8 +211,9 @@ function toPortError(refusal: PortRefusal, { publicPort, relayId }: CreateTunnel
       );
     case "share_used":
       return portShareUsed();
-    case "organization_not_approved":
-      return organizationNotApproved();
+    case "organization_pending":
+    case "organization_rejected":
+      return organizationNotApproved(refusal);
   }
 }
 
