@@ -80,6 +80,12 @@ export const TypedDomain = (maxChars: number) =>
       pattern: String.raw`^\s*[^\s/\\:?#@%\[\]]+[.\u3002\uff0e\uff61][^\s/\\:?#@%\[\]]+\s*$`,
     });
 
+/** A code that a person typed: authenticators and mails show codes in groups. */
+export const TypedCode = z.string().overwrite((typed) => typed.replace(/\s/g, ""));
+
+/** A token that was copied from a mail, perhaps with spaces around it. */
+export const MailedToken = z.string().trim();
+
 /** A new password. It is checked when it has been normalized. */
 export const NewPassword = z.string().meta({
   minLength: PASSWORD_MIN_CHARS,
