@@ -17,6 +17,7 @@ import type { ApprovalRefusal } from "../store/organizations/approval.ts";
 import type { Principal } from "../store/accounts/sessions.ts";
 import type { CallerActor, MemberActor } from "../store/locks.ts";
 import type { AgentToken, MasterKey } from "../store/tokens/tokens.ts";
+import { replaceBadRequestCode } from "./bad-request-code.ts";
 import { requireParseableJson, requireReadableJson } from "./json-body.ts";
 import type { ResponseHeader } from "./reference/headers.ts";
 import type { SecurityScheme } from "./reference/security.ts";
@@ -246,6 +247,8 @@ interface RouteDefinition {
   setsCookie?: true;
   /** Whether a browser gets its refusals as pages. */
   hasErrorPages?: true;
+  /** The code of every 400. Default: `invalid_request`. */
+  badRequestCode?: ErrorCode;
   /** Only those that neither the guard nor the parameters nor the body imply. */
   failures?: readonly ErrorCode[];
 }
@@ -281,6 +284,7 @@ export function route<const Definition extends RouteDefinition>(
 ): OpenApiRoute<Definition> {
   const middleware = [
     ...(definition.middleware ? [definition.middleware] : []),
+    ...(definition.badRequestCode ? [replaceBadRequestCode(definition.badRequestCode)] : []),
     ...listGuards(definition).flatMap((guard) => guard.middleware ?? []),
     ...requireJsonBody(definition),
   ];
@@ -359,13 +363,13 @@ function describeBody({ body, optionalBody, rawBody, example }: RouteDefinition)
 }
 
 function impliedFailures(
-  { method, params, query, body, optionalBody }: RouteDefinition,
+  { method, params, query, body, optionalBody, badRequestCode }: RouteDefinition,
   guards: readonly Guard[],
 ): ErrorCode[] {
   const hasBody = body !== undefined || optionalBody !== undefined;
   const isSignedIn = guards.some(({ security }) => security?.includes("accessToken"));
   return [
-    ...(query || hasBody ? (["invalid_request"] as const) : []),
+    ...(query || hasBody ? [badRequestCode ?? ("invalid_request" as const)] : []),
     ...guards.flatMap((guard) => guard.failures),
     ...(params ? (["not_found"] as const) : []),
     // Changes of one kind by an organization are bounded, and its deletions are not.
