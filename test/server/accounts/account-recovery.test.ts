@@ -126,9 +126,33 @@ describe("a session whose sign-in is older than ten minutes", () => {
     await api.sql("update users set password_hash = null where id = $1", [owner.userId]);
     await ageSessions(owner);
     expect((await owner.get<Me>("/auth/me")).body.has_password).toBe(false);
-    expect((await owner.post("/auth/reauthenticate", { password: "" })).status).toBe(401);
+    expect(await owner.post("/auth/reauthenticate", { password: "" })).toMatchObject({
+      status: 401,
+      body: {
+        message:
+          "This account has no password. Sign in again, or send a code of the authenticator app.",
+      },
+    });
     expect(await owner.post("/auth/mfa/enroll")).toMatchObject(refusal);
   });
+});
+
+test("a password for an account without one is no wrong guess", async () => {
+  const owner = await api.owner();
+  const { recoveryCodes } = await enableSecondFactor(api, owner);
+  await api.sql("update users set password_hash = null where id = $1", [owner.userId]);
+  const message = "This account has no password. Send a recovery code.";
+  for (let count = 1; count <= 10; count++) {
+    const proof = { password: owner.password };
+    expect((await owner.post("/auth/reauthenticate", proof)).status).toBe(401);
+    expect(await owner.post("/auth/mfa/disable", proof)).toMatchObject({
+      status: 401,
+      body: { error: "unauthorized", message },
+    });
+  }
+  expect((await listActions(owner)).filter((action) => action.endsWith("_failed"))).toEqual([]);
+  const disabled = await owner.post("/auth/mfa/disable", { recovery_code: recoveryCodes[0] });
+  expect(disabled.status).toBe(200);
 });
 
 /** `123456` as ` 123 456\n`. */
