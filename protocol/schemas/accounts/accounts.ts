@@ -67,7 +67,9 @@ export type AccessToken = z.infer<typeof AccessToken>;
 
 export const Session = z.object({
   id: z.uuid(),
-  device: z.string().describe("`Firefox on Linux`, or the client's own user agent."),
+  device: z
+    .string()
+    .describe("`Firefox on Linux`, or the client's own user agent; `Unknown device` without one."),
   ip: z.string(),
   createdAt: Instant,
   lastSeenAt: Instant.describe("Accurate to the minute while the session is used."),
