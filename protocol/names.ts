@@ -117,15 +117,35 @@ const NOUNS = `acorn alder anchor arch aspen badger bay beacon birch bison bridg
 /** Crockford's alphabet has no letters and digits that are easily confused when a name is read aloud. */
 const TAIL_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const TAIL_CHARS = 6;
+/** A name without words has 45 bits: no fewer than one with words. */
+const WORDLESS_CHARS = 9;
 
 /**
  * `nimble-otter-7k3m9q`: easy to say, and too many to enumerate. The tail has 30 bits and the words have 13: an attacker
- * who tries 1,000 names a second while 10,000 tunnels exist finds one in about two weeks.
+ * who tries 1,000 names a second while 10,000 tunnels exist finds one in about two weeks. Where the project's slug leaves
+ * no room for the words, the name has only random characters.
+ *
+ * @returns null when the slug leaves no room for those either: `describeLongSlug` says so.
  */
-export function generateRandomName(): string {
-  const random = crypto.getRandomValues(new Uint16Array(2 + TAIL_CHARS));
+export function generateRandomName(projectSlug: string): string | null {
+  const maxChars = getNameMaxChars(projectSlug);
+  if (maxChars < WORDLESS_CHARS) return null;
+  const random = crypto.getRandomValues(new Uint16Array(2 + WORDLESS_CHARS));
   const pick = (from: string | string[], number: number) => from[number % from.length]!;
   const [adjective, noun] = [pick(ADJECTIVES, random[0]!), pick(NOUNS, random[1]!)];
-  const tail = Array.from(random.subarray(2), (number) => pick(TAIL_ALPHABET, number));
-  return `${adjective}-${noun}-${tail.join("")}`;
+  const tail = Array.from(random.subarray(2), (number) => pick(TAIL_ALPHABET, number)).join("");
+  const name = `${adjective}-${noun}-${tail.slice(0, TAIL_CHARS)}`;
+  return name.length <= maxChars ? name : tail;
+}
+
+/** @returns why a project has no random names, as a message that continues the name of the field with its slug. */
+export function describeLongSlug(projectSlug: string): string {
+  const maxChars = getNameMaxChars(projectSlug);
+  return maxChars <= 0
+    ? "leaves no character for a name: use a project with a shorter slug"
+    : `leaves ${maxChars} of ${SUBDOMAIN_MAX_CHARS} characters for a name, too few for a random one: choose a subdomain`;
+}
+
+function getNameMaxChars(projectSlug: string): number {
+  return SUBDOMAIN_MAX_CHARS - toLabel("", projectSlug).length;
 }

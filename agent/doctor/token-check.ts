@@ -65,7 +65,7 @@ function describeToken(tried: string, token: DescribedToken): Outcome<DescribedT
   if (!token.approved) {
     return problem(
       tried,
-      `${result}; the organization waits for approval`,
+      `${result}; the organization is not approved`,
       "Ask the operator of the server to approve the organization.",
     );
   }

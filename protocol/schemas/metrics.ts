@@ -124,7 +124,7 @@ export type OrganizationUsage = z.infer<typeof OrganizationUsage>;
 export const UsageQuery = PageQuery.extend({
   month: z
     .string()
-    .regex(/^2\d{3}-(0[1-9]|1[0-2])$/, "must be a month such as 2026-11")
+    .regex(/^2\d{3}-(0[1-9]|1[0-2])$/, "must be a month such as 2026-11, from 2000-01")
     .optional()
     .describe("Default: the current month."),
 });

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isAddressIn, numberToIpv4, parseCidr } from "../../shared/cidr.ts";
 import { NETWORK_STATES } from "../relay/link.ts";
-import { Instant, Label, Uuid, VisibleLine } from "./scalars.ts";
+import { Instant, Label, Uuid, VisibleLine, WholeNumber } from "./scalars.ts";
 
 const NETWORK_NAME_MAX_CHARS = 63;
 const DEVICE_NAME_MAX_CHARS = 63;
@@ -66,7 +66,7 @@ export const CreateNetwork = z.object({
 
 export const RegisterServer = z.object({
   server_public_key: WireGuardKey,
-  server_listen_port: z.int().min(1).max(65_535),
+  server_listen_port: WholeNumber(1, 65_535),
   public_endpoint: z
     .string()
     .max(260)

@@ -80,6 +80,12 @@ export const TypedDomain = (maxChars: number) =>
       pattern: String.raw`^\s*[^\s/\\:?#@%\[\]]+[.\u3002\uff0e\uff61][^\s/\\:?#@%\[\]]+\s*$`,
     });
 
+/** A code that a person typed: authenticators and mails show codes in groups. */
+export const TypedCode = z.string().overwrite((typed) => typed.replace(/\s/g, ""));
+
+/** A token that was copied from a mail, perhaps with spaces around it. */
+export const MailedToken = z.string().trim();
+
 /** A new password. It is checked when it has been normalized. */
 export const NewPassword = z.string().meta({
   minLength: PASSWORD_MIN_CHARS,
@@ -120,6 +126,16 @@ const isGiven = (...names: string[]) => ({
 export const IdParams = z.object({ id: Uuid });
 export const Ok = z.object({ ok: z.literal(true) });
 
+/**
+ * The bounds are checked first, and alone if one is exceeded: `z.int()` has bounds of its own, those of exact integers, which
+ * it would report as well.
+ */
+export const WholeNumber = (
+  min: number,
+  max: number,
+  params?: Readonly<{ error: z.core.$ZodErrorMap }>,
+) => z.number(params).min(min, { abort: true }).max(max, { abort: true }).int(params);
+
 /** A whole number in a query. `Number()` reads `0x10`, `1e2` and text without digits too. */
 export const NumberText = (min: number, max: number) =>
   z.preprocess(readDigits, wholeNumber(min, max));
@@ -139,7 +155,7 @@ const readDigits = (text: unknown) =>
 /** Only of the type: an error of the schema would also replace the messages about its range. */
 const notWhole: z.core.$ZodErrorMap = ({ code }) =>
   code === "invalid_type" ? "must be a whole number" : undefined;
-const wholeNumber = (min: number, max: number) => z.int({ error: notWhole }).min(min).max(max);
+const wholeNumber = (min: number, max: number) => WholeNumber(min, max, { error: notWhole });
 
 export const PageQuery = z.object({
   limit: NumberTextOr(LIST_MAX_ROWS, 1, LIST_MAX_ROWS),

@@ -9,7 +9,7 @@ import {
   TOKEN_TUNNELS_DEFAULT,
 } from "../limits.ts";
 import { SUBDOMAIN_WILDCARD } from "../names.ts";
-import { VisibleLine } from "./scalars.ts";
+import { VisibleLine, WholeNumber } from "./scalars.ts";
 
 const TOKEN_TTL_DEFAULT_HOURS = 24;
 const TOKEN_SUBDOMAINS_MAX = 100;
@@ -21,7 +21,7 @@ export const TOKEN_KINDS = ["agent", "master"] as const;
 /** The maximum of a 32-bit column. */
 const INT32_MAX = 2 ** 31 - 1;
 
-const TtlHours = z.int().min(1).max(TOKEN_TTL_MAX_HOURS);
+const TtlHours = WholeNumber(1, TOKEN_TTL_MAX_HOURS);
 const Patterns = z
   .array(
     z
@@ -37,13 +37,13 @@ export const MintToken = z.object({
   name: VisibleLine(TOKEN_NAME_MAX_CHARS),
   ttlHours: TtlHours.default(TOKEN_TTL_DEFAULT_HOURS),
   allowedSubdomains: Patterns.default([]),
-  bandwidthLimitMbps: z.int().min(1).max(INT32_MAX).default(TOKEN_BANDWIDTH_DEFAULT_MBPS),
-  tunnelQuota: z.int().min(1).max(INT32_MAX).default(TOKEN_TUNNELS_DEFAULT),
+  bandwidthLimitMbps: WholeNumber(1, INT32_MAX).default(TOKEN_BANDWIDTH_DEFAULT_MBPS),
+  tunnelQuota: WholeNumber(1, INT32_MAX).default(TOKEN_TUNNELS_DEFAULT),
 });
 
 export const MintMasterKey = z.object({
   name: VisibleLine(TOKEN_NAME_MAX_CHARS),
-  ttl_days: z.int().min(1).max(MASTER_KEY_TTL_MAX_DAYS).default(MASTER_KEY_TTL_DEFAULT_DAYS),
+  ttl_days: WholeNumber(1, MASTER_KEY_TTL_MAX_DAYS).default(MASTER_KEY_TTL_DEFAULT_DAYS),
 });
 
 export const MintProjectToken = z.object({
@@ -81,10 +81,7 @@ export const MintedToken = Token.extend({
 export type MintedToken = z.infer<typeof MintedToken>;
 
 export const Budget = z.object({
-  monthlyBudgetUsdCents: z
-    .int()
-    .min(0)
-    .max(MONTHLY_BUDGET_MAX_USD_CENTS)
+  monthlyBudgetUsdCents: WholeNumber(0, MONTHLY_BUDGET_MAX_USD_CENTS)
     .nullable()
     .describe("null: no limit."),
 });

@@ -6,10 +6,7 @@ import { describeField, invalidInput, type ApiContext } from "./route.ts";
 type InvalidInput = Parameters<typeof invalidInput>[1];
 type Validation = { success: true } | ({ success: false } & InvalidInput);
 
-/**
- * @param codeByField the key of a body that is not an object is empty.
- * @returns a hook of routes that decides by the first invalid field. Every other field is still `invalid_request`.
- */
+/** @returns a hook of routes that decides by the first invalid field. Every other field is still `invalid_request`. */
 export function createFieldHook(codeByField: Partial<Record<string, ErrorCode>>) {
   return (result: Validation, c: ApiContext): undefined => {
     if (result.success) return;

@@ -13,9 +13,11 @@ import { ApiError, describeError } from "../errors.ts";
 import type { HashCaller } from "../identity/accounts/password-hashing.ts";
 import { log } from "../../shared/log.ts";
 import type { Database } from "../store/database.ts";
+import type { ApprovalRefusal } from "../store/organizations/approval.ts";
 import type { Principal } from "../store/accounts/sessions.ts";
 import type { CallerActor, MemberActor } from "../store/locks.ts";
 import type { AgentToken, MasterKey } from "../store/tokens/tokens.ts";
+import { replaceBadRequestCode } from "./bad-request-code.ts";
 import { requireParseableJson, requireReadableJson } from "./json-body.ts";
 import type { ResponseHeader } from "./reference/headers.ts";
 import type { SecurityScheme } from "./reference/security.ts";
@@ -142,11 +144,12 @@ export function noRoute(headers: Record<string, string> = {}): ApiError {
 }
 
 /** For requests that only an approved organization may send (`REQUIRE_ORG_APPROVAL`). */
-export function organizationNotApproved(): ApiError {
-  return new ApiError(
-    "forbidden",
-    "The organization is waiting for approval by the operator of this server.",
-  );
+export function organizationNotApproved(refusal: ApprovalRefusal): ApiError {
+  const message =
+    refusal === "organization_pending"
+      ? "The organization is waiting for approval by the operator of this server."
+      : "The operator of this server did not approve the organization.";
+  return new ApiError("forbidden", message);
 }
 
 /** An organization may have as many ports of a relay as stay free for others. */
@@ -226,7 +229,7 @@ interface RouteDefinition {
   summary: string;
   description?: string;
   /** Runs before the guard. */
-  middleware?: MiddlewareHandler<ApiEnv> | readonly MiddlewareHandler<ApiEnv>[];
+  middleware?: MiddlewareHandler<ApiEnv>;
   guard?: Guard | readonly Guard[];
   params?: RequestConfig["params"];
   query?: RequestConfig["query"];
@@ -244,6 +247,8 @@ interface RouteDefinition {
   setsCookie?: true;
   /** Whether a browser gets its refusals as pages. */
   hasErrorPages?: true;
+  /** The code of every 400. Default: `invalid_request`. */
+  badRequestCode?: ErrorCode;
   /** Only those that neither the guard nor the parameters nor the body imply. */
   failures?: readonly ErrorCode[];
 }
@@ -278,7 +283,8 @@ export function route<const Definition extends RouteDefinition>(
   definition: Definition,
 ): OpenApiRoute<Definition> {
   const middleware = [
-    ...[definition.middleware ?? []].flat(),
+    ...(definition.middleware ? [definition.middleware] : []),
+    ...(definition.badRequestCode ? [replaceBadRequestCode(definition.badRequestCode)] : []),
     ...listGuards(definition).flatMap((guard) => guard.middleware ?? []),
     ...requireJsonBody(definition),
   ];
@@ -357,13 +363,13 @@ function describeBody({ body, optionalBody, rawBody, example }: RouteDefinition)
 }
 
 function impliedFailures(
-  { method, params, query, body, optionalBody }: RouteDefinition,
+  { method, params, query, body, optionalBody, badRequestCode }: RouteDefinition,
   guards: readonly Guard[],
 ): ErrorCode[] {
   const hasBody = body !== undefined || optionalBody !== undefined;
   const isSignedIn = guards.some(({ security }) => security?.includes("accessToken"));
   return [
-    ...(query || hasBody ? (["invalid_request"] as const) : []),
+    ...(query || hasBody ? [badRequestCode ?? ("invalid_request" as const)] : []),
     ...guards.flatMap((guard) => guard.failures),
     ...(params ? (["not_found"] as const) : []),
     // Changes of one kind by an organization are bounded, and its deletions are not.

@@ -26,9 +26,8 @@ export function SessionsSection() {
 }
 
 function SessionRow({ session }: { session: Session }) {
-  const { id, device, ip, createdAt, lastSeenAt, current } = session;
+  const { id, device: name, ip, createdAt, lastSeenAt, current } = session;
   const queries = useQueryClient();
-  const name = device || "Unknown device";
   const signOutButton = (
     <ConfirmButton
       button={{ children: "Sign out", "aria-label": `Sign out ${name} at ${ip}` }}

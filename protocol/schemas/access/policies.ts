@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isSettableByPolicy } from "../../header-names.ts";
 import { HEADER_NAME_MAX_CHARS } from "../../limits.ts";
-import { FIELD_NAME_RULE, ONE_LINE_RULE, STORABLE_RULE } from "../scalars.ts";
+import { FIELD_NAME_RULE, ONE_LINE_RULE, STORABLE_RULE, WholeNumber } from "../scalars.ts";
 
 const POLICY_MAX_ACTIONS = 16;
 const POLICY_MAX_ISSUERS = 10;
@@ -107,7 +107,7 @@ const JwtValidation = z.object({
 
 const RateLimit = z.object({
   kind: z.literal("rate_limit"),
-  requests_per_minute: z.int().min(1).max(REQUESTS_PER_MINUTE_MAX),
+  requests_per_minute: WholeNumber(1, REQUESTS_PER_MINUTE_MAX),
   per_client_ip: z.boolean().default(false).describe("Default: all visitors together."),
 });
 

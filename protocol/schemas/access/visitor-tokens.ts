@@ -1,7 +1,7 @@
 /** Tokens that this service signs for visitors of one tunnel whose policy has `jwt_validation` without issuers. */
 import { z } from "zod";
 import { VISITOR_TOKEN_SUBJECT_MAX_CHARS } from "../../limits.ts";
-import { Instant, VisibleLine } from "../scalars.ts";
+import { Instant, VisibleLine, WholeNumber } from "../scalars.ts";
 
 const TTL_DEFAULT_SECONDS = 3_600;
 /** A token can't be revoked, so it is short-lived. */
@@ -11,7 +11,7 @@ export const MintVisitorToken = z.object({
   subject: VisibleLine(VISITOR_TOKEN_SUBJECT_MAX_CHARS).describe(
     "The claim `sub`: who the visitor is.",
   ),
-  ttl_seconds: z.int().min(1).max(VISITOR_TOKEN_MAX_SECONDS).default(TTL_DEFAULT_SECONDS),
+  ttl_seconds: WholeNumber(1, VISITOR_TOKEN_MAX_SECONDS).default(TTL_DEFAULT_SECONDS),
 });
 
 export const MintedVisitorToken = z.object({

@@ -3,7 +3,15 @@ import { z } from "zod";
 import { ROLES } from "../../roles.ts";
 import { APPROVAL_STATUSES } from "../organizations/organizations.ts";
 import { BILLING_MODES } from "../billing.ts";
-import { exactlyOne, Instant, NewPassword, TypedEmail, Uuid } from "../scalars.ts";
+import {
+  exactlyOne,
+  Instant,
+  MailedToken,
+  NewPassword,
+  TypedCode,
+  TypedEmail,
+  Uuid,
+} from "../scalars.ts";
 import { Entitlements } from "./entitlements.ts";
 
 export const SignUp = z.object({ email: TypedEmail, password: NewPassword });
@@ -13,7 +21,7 @@ const AccountEmail = z.string().regex(/^[^\0]*$/, "must not contain a NUL charac
 
 export const Credentials = z.object({ email: AccountEmail, password: z.string() });
 export const EmailAddress = z.object({ email: AccountEmail });
-export const EmailCode = z.object({ email: AccountEmail, code: z.string() });
+export const EmailCode = z.object({ email: AccountEmail, code: TypedCode });
 export const Status = z.object({ status: z.string() });
 export type Status = z.infer<typeof Status>;
 
@@ -59,7 +67,9 @@ export type AccessToken = z.infer<typeof AccessToken>;
 
 export const Session = z.object({
   id: z.uuid(),
-  device: z.string().describe("`Firefox on Linux`, or the client's own user agent."),
+  device: z
+    .string()
+    .describe("`Firefox on Linux`, or the client's own user agent; `Unknown device` without one."),
   ip: z.string(),
   createdAt: Instant,
   lastSeenAt: Instant.describe("Accurate to the minute while the session is used."),
@@ -70,7 +80,7 @@ export const SessionList = z.object({ sessions: z.array(Session) });
 export type SessionList = z.infer<typeof SessionList>;
 
 export const PasswordReset = z.object({
-  token: z.string(),
+  token: MailedToken,
   new_password: NewPassword,
   keep_tokens: z
     .boolean()
@@ -82,7 +92,7 @@ export const PasswordReset = z.object({
 
 /** A password, or a code of the second factor. */
 export const Reauthenticate = z
-  .object({ password: z.string().optional(), code: z.string().optional() })
+  .object({ password: z.string().optional(), code: TypedCode.optional() })
   .refine(({ password, code }) => (password === undefined) !== (code === undefined), {
     path: ["password"],
     error: "is required unless code is given, and must not be given together with it",

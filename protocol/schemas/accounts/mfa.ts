@@ -1,7 +1,7 @@
 /** The second factor: enabling it, disabling it, and passing its challenge at login. */
 import { z } from "zod";
 import { RECOVERY_CODE_COUNT } from "../../limits.ts";
-import { atMostOne, exactlyOne } from "../scalars.ts";
+import { atMostOne, exactlyOne, MailedToken, TypedCode } from "../scalars.ts";
 
 export const TotpEnrollment = z.object({
   otpauth_uri: z.string().describe("For a QR code."),
@@ -14,7 +14,7 @@ const SECRET_PATTERN = "^ *(?:[A-Za-z2-7] *){26,206}=*$";
 
 /** Without `secret_base32` the secret in the enrollment's cookie is used. */
 export const ConfirmTotpEnrollment = z.object({
-  code: z.string(),
+  code: TypedCode,
   secret_base32: z.string().meta({ pattern: SECRET_PATTERN }).optional(),
 });
 
@@ -35,7 +35,7 @@ export const DisableMfa = z
 export const VerifyMfaChallenge = z
   .object({
     challenge_token: z.string(),
-    code: z.string().optional(),
+    code: TypedCode.optional(),
     recovery_code: z.string().optional(),
   })
   .refine(({ code, recovery_code }) => (code === undefined) !== (recovery_code === undefined), {
@@ -48,4 +48,4 @@ export type VerifyMfaChallenge = z.infer<typeof VerifyMfaChallenge>;
 /** The token of a login that asks for a second factor that its user does not have. */
 export const RequestMfaRemoval = z.object({ challenge_token: z.string() });
 /** The token of the mailed link. */
-export const MfaRemovalToken = z.object({ token: z.string() });
+export const MfaRemovalToken = z.object({ token: MailedToken });

@@ -3,7 +3,15 @@ import { z } from "zod";
 import { ORGANIZATION_NAME_MAX_CHARS } from "../../limits.ts";
 import { PLANS } from "../../plans.ts";
 import { ROLES } from "../../roles.ts";
-import { Instant, Label, NameInMails, PageQuery, TypedEmail, Uuid } from "../scalars.ts";
+import {
+  Instant,
+  Label,
+  MailedToken,
+  NameInMails,
+  PageQuery,
+  TypedEmail,
+  Uuid,
+} from "../scalars.ts";
 
 /** Whether a superadmin has let the organization use the service. */
 export const APPROVAL_STATUSES = ["approved", "pending", "rejected"] as const;
@@ -60,8 +68,8 @@ export type Invitation = z.infer<typeof Invitation>;
 export const InvitationId = z.object({ id: Uuid, invitation_id: Uuid });
 /** The address is checked after it has been normalized. */
 export const Invite = z.object({ email: TypedEmail, role: OrganizationRole });
-export const LookUpInvitation = z.object({ token: z.string() });
-export const AcceptInvitation = z.object({ token: z.string() });
+export const LookUpInvitation = z.object({ token: MailedToken });
+export const AcceptInvitation = z.object({ token: MailedToken });
 
 /** What the invited person sees before they accept. */
 export const InvitationOffer = z.object({

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { parseHost } from "../../hosts.ts";
 import { HOST_MAX_CHARS, SHARDS_MAX } from "../../limits.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
-import { Instant, Label, NumberText, onlyWith, Uuid } from "../scalars.ts";
+import { Instant, Label, NumberText, onlyWith, Uuid, WholeNumber } from "../scalars.ts";
 
 const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
 
@@ -12,9 +12,9 @@ export function isHttpProtocol(protocol: z.output<typeof TunnelProtocol>): boole
   return protocol !== "tcp";
 }
 
-const LocalPort = z.int().min(1).max(65_535);
+const LocalPort = WholeNumber(1, 65_535);
 /** A TCP port of a relay. */
-const PublicPort = z.int().min(1).max(65_535);
+const PublicPort = WholeNumber(1, 65_535);
 /** In a query. */
 const PortText = NumberText(1, 65_535);
 
@@ -29,9 +29,11 @@ function refuseTcpFields(fields: Record<string, unknown>, context: z.RefinementC
 export const CreateTunnel = z
   .object({
     localPort: LocalPort,
-    subdomain: Label.optional().describe("Default: a random name."),
+    subdomain: Label.optional().describe(
+      "Default: a random name. Required in a project whose slug has more than 53 characters.",
+    ),
     protocol: TunnelProtocol.default("http"),
-    ttlSeconds: z.int().min(1).optional(),
+    ttlSeconds: WholeNumber(1, Number.MAX_SAFE_INTEGER).optional(),
     projectSlug: Label.optional(),
     publicPort: PublicPort.optional().describe(
       "With protocol `tcp`: a port inside the range of a relay. Default: a free one.",
@@ -121,7 +123,7 @@ export const AgentConnectQuery = z
   );
 
 /** How many objects the visitors of a tunnel are spread over. */
-const Shards = z.int().min(1).max(SHARDS_MAX);
+const Shards = WholeNumber(1, SHARDS_MAX);
 export const TunnelShards = z.object({ shards: Shards });
 export const TunnelShardsResult = TunnelShards.extend({ id: z.uuid() });
 

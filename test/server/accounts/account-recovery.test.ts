@@ -9,6 +9,8 @@ import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
 import {
   mintToken,
   newAddress,
+  newEmail,
+  PASSWORD,
   startApi,
   waitUntil,
   type Person,
@@ -124,9 +126,72 @@ describe("a session whose sign-in is older than ten minutes", () => {
     await api.sql("update users set password_hash = null where id = $1", [owner.userId]);
     await ageSessions(owner);
     expect((await owner.get<Me>("/auth/me")).body.has_password).toBe(false);
-    expect((await owner.post("/auth/reauthenticate", { password: "" })).status).toBe(401);
+    expect(await owner.post("/auth/reauthenticate", { password: "" })).toMatchObject({
+      status: 401,
+      body: {
+        message:
+          "This account has no password. Sign in again, or send a code of the authenticator app.",
+      },
+    });
     expect(await owner.post("/auth/mfa/enroll")).toMatchObject(refusal);
   });
+});
+
+test("a password for an account without one is no wrong guess", async () => {
+  const owner = await api.owner();
+  const { recoveryCodes } = await enableSecondFactor(api, owner);
+  await api.sql("update users set password_hash = null where id = $1", [owner.userId]);
+  const message = "This account has no password. Send a recovery code.";
+  for (let count = 1; count <= 10; count++) {
+    const proof = { password: owner.password };
+    expect((await owner.post("/auth/reauthenticate", proof)).status).toBe(401);
+    expect(await owner.post("/auth/mfa/disable", proof)).toMatchObject({
+      status: 401,
+      body: { error: "unauthorized", message },
+    });
+  }
+  expect((await listActions(owner)).filter((action) => action.endsWith("_failed"))).toEqual([]);
+  const disabled = await owner.post("/auth/mfa/disable", { recovery_code: recoveryCodes[0] });
+  expect(disabled.status).toBe(200);
+});
+
+/** `123456` as ` 123 456\n`. */
+const space = (code: string) => ` ${code.slice(0, 3)} ${code.slice(3)}\n`;
+
+test("spaces in typed codes are ignored", async () => {
+  const email = newEmail();
+  await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
+  const mailed = { email, code: space(await api.getMailedCode(email)) };
+  expect((await api.anonymous.post("/auth/verify-email-otp", mailed)).status).toBe(200);
+
+  const person = await api.logIn(email, PASSWORD);
+  const { secret, cookie } = await enroll(person);
+  const confirmed = await confirm(api, person, cookie, { code: space(generateCode(secret)) });
+  expect(confirmed.status).toBe(200);
+  const proof = { code: space(generateCode(secret, 1)) };
+  expect((await person.post("/auth/reauthenticate", proof)).status).toBe(200);
+
+  // The newest code was just used. As if another half a minute had passed:
+  await api.sql("update users set mfa_last_step = null where id = $1", [person.userId]);
+  const challenge_token = await startChallenge(api, person);
+  const factor = { challenge_token, code: space(generateCode(secret)) };
+  expect((await api.anonymous.post("/auth/login/mfa", factor)).status).toBe(200);
+});
+
+test("spaces around mailed tokens are ignored", async () => {
+  const owner = await api.owner();
+  await enableSecondFactor(api, owner);
+  const challenge_token = await startChallenge(api, owner);
+  await api.anonymous.post("/auth/mfa/removal", { challenge_token });
+  const removal = { token: `${await readMailedToken(owner.email, "/two-factor")} \n` };
+  // The token is right, but it is too early.
+  expect((await api.anonymous.post("/auth/mfa/removal/complete", removal)).status).toBe(409);
+  expect((await api.anonymous.post("/auth/mfa/removal/cancel", removal)).status).toBe(200);
+
+  await api.anonymous.post("/auth/forgot", { email: owner.email });
+  const token = ` ${await readMailedToken(owner.email, "/reset")} `;
+  const reset = { token, new_password: NEW_PASSWORD };
+  expect((await api.anonymous.post("/auth/reset", reset)).status).toBe(200);
 });
 
 test("guesses at a password of a signed-in user are limited by address like a login", async () => {

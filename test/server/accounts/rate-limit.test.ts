@@ -78,6 +78,32 @@ describe("without a trusted proxy", () => {
   });
 });
 
+test.each([
+  ["/auth/oauth/idp_a/callback", BURST],
+  ["/edge-auth/callback", 120],
+])(
+  "a sign-in through a provider can be completed later when its %s is refused",
+  async (path, burst) => {
+    await using api = await startApi({ kind: "public" });
+    const address = newAddress();
+    const callback = () =>
+      api.anonymous.send<Limited>("GET", `${path}?code=x&state=12345678`, {
+        headers: { accept: "application/json", "x-forwarded-for": address },
+      });
+    const replies = await Promise.all(Array.from({ length: burst + 20 }, callback));
+    const refused = replies.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { headers } of refused) {
+      expect([headers.has("retry-after"), headers.getSetCookie()]).toEqual([true, []]);
+    }
+    const admitted = replies.filter(({ status }) => status !== 429);
+    expect(admitted.length).toBeGreaterThanOrEqual(burst);
+    for (const { headers } of admitted) {
+      expect(headers.getSetCookie()).toEqual([expect.stringContaining("Max-Age=0")]);
+    }
+  },
+);
+
 describe("renewals", () => {
   let api: TestApi;
   beforeAll(async () => void (api = await startApi({ kind: "public" })));

@@ -55,6 +55,15 @@ describe("the list of sessions", () => {
     expect(sessions[0]!.createdAt > sessions[1]!.createdAt).toBe(true);
   });
 
+  test("are listed also without a User-Agent", async () => {
+    const person = await api.owner();
+    await createCaller(api.server, { "user-agent": "" }).post("/auth/login", {
+      email: person.email,
+      password: PASSWORD,
+    });
+    expect((await listSessions(person))[0]).toMatchObject({ device: "Unknown device" });
+  });
+
   test("has no session of another account, and no ended or expired one", async () => {
     const person = await api.owner();
     const [loggedOut, expired] = [
@@ -206,6 +215,13 @@ describe("the refresh cookie", () => {
       cookies.add((cookie = getFirstCookie(headers)));
     }
     expect(cookies.size).toBe(5);
+  });
+
+  test("is named by the refusal of a request without it", async () => {
+    expect(await createCaller(api.server, {}).post("/auth/refresh")).toMatchObject({
+      status: 401,
+      body: { message: "The request has no cookie qnt_refresh. Log in first." },
+    });
   });
 
   test("stays when it is no longer valid, so that a late answer does not delete that of a new login", async () => {

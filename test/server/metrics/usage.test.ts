@@ -70,8 +70,12 @@ describe("usage", () => {
       tokens: [{ id: token.id, spentUsdCents: 70 }],
     });
     expect((await usage()).bytes).toBe(0);
-    for (const invalid of ["2026-13", "2026", "now"]) {
-      expect((await owner.get(`/usage?month=${invalid}`)).status).toBe(400);
+    for (const invalid of ["2026-13", "2026", "now", "1999-12"]) {
+      const fields = [{ message: "must be a month such as 2026-11, from 2000-01" }];
+      expect(await owner.get(`/usage?month=${invalid}`)).toMatchObject({
+        status: 400,
+        body: { fields },
+      });
     }
   });
 

@@ -86,6 +86,41 @@ test("a slug is unique in an organization, also with concurrent requests", async
   expect((await owner.post("/projects", body)).status).toBe(201);
 });
 
+describe("a tunnel without a name", () => {
+  const createIn = (projectSlug: string) =>
+    owner.post<Tunnel & ErrorBody>("/tunnels", { localPort: 1, projectSlug });
+
+  test.each([47, 53])("gets one that fits before a slug of %d characters", async (length) => {
+    const slug = "p".repeat(length);
+    await owner.post("/projects", { slug, name: "Long" });
+    for (let count = 1; count <= 3; count++) {
+      const { status, body } = await createIn(slug);
+      expect([status, body.subdomain]).toEqual([201, expect.stringMatching(/^.{9,15}-p+$/)]);
+    }
+    const { body: token } = await mintIn(slug);
+    const agent = await api.connectAgent(token.wireBytes, { port: 1 });
+    expect(agent.code).toBeUndefined();
+    agent.socket?.close();
+  });
+
+  test("is refused because of the slug where no random name fits", async () => {
+    const slug = "p".repeat(54);
+    await owner.post("/projects", { slug, name: "Too long" });
+    const message =
+      "leaves 8 of 63 characters for a name, too few for a random one: choose a subdomain";
+    expect(await createIn(slug)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_request", fields: [{ path: "projectSlug", message }] },
+    });
+    const { body: token } = await mintIn(slug);
+    const agent = await api.connectAgent(token.wireBytes, { port: 1 });
+    expect([agent.code, agent.reason]).toEqual([
+      CLOSE.invalid_request,
+      `invalid_request: the project's slug ${message}`,
+    ]);
+  });
+});
+
 describe("deleting one", () => {
   test("ends its tunnels and tokens, frees its names, and touches nothing else", async () => {
     const { slug } = await createProject();

@@ -155,3 +155,23 @@ test("a body that is not UTF-8 is refused, and not stored with other characters"
   expect(await create("latin1")).toEqual([400, "The request body is not valid UTF-8."]);
   expect(await create("utf8")).toEqual([201, "Café"]);
 });
+
+test.each([
+  ["POST", "/auth/verify-email-otp", "invalid_code"],
+  ["PUT", "/orgs/{id}/budget", "invalid_budget"],
+])(
+  "%s %s has one code for every invalid body, also for one that can't be read",
+  async (method, path, code) => {
+    for (const body of ["", "{bad", "{}", "[]", "null", Uint8Array.of(0xff)]) {
+      const init = { headers: { "content-type": "application/json" }, body };
+      const reply = await owner.send(method, path.replace("{id}", owner.orgId), init);
+      const header = reply.headers.get("underpass-error");
+      expect([body, reply.status, reply.body, header]).toEqual([
+        body,
+        400,
+        expect.objectContaining({ error: code, fields: expect.any(Array) }),
+        code,
+      ]);
+    }
+  },
+);

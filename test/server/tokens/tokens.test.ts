@@ -95,6 +95,7 @@ test.each([
   ["a name with a line break", { name: "a\nb" }, "name"],
   ["a lifetime of zero hours", { name: "x", ttlHours: 0 }, "ttlHours"],
   ["a lifetime of half an hour", { name: "x", ttlHours: 0.5 }, "ttlHours"],
+  ["a lifetime that is too long for an exact number", { name: "x", ttlHours: 1e20 }, "ttlHours"],
   ["a lifetime as a string", { name: "x", ttlHours: "24" }, "ttlHours"],
   ["a bandwidth of zero", { name: "x", bandwidthLimitMbps: 0 }, "bandwidthLimitMbps"],
   [

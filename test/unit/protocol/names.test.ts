@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
+  describeLongSlug,
   isAllowedLabel,
   findLabelError,
   findReservedLabelError,
@@ -48,8 +49,11 @@ describe("a tunnel's label", () => {
   );
 });
 
+const generateNames = (count: number, projectSlug = "default") =>
+  Array.from({ length: count }, () => generateRandomName(projectSlug)!);
+
 test("random names are valid labels, not reserved, and differ", () => {
-  const names = Array.from({ length: 1_000 }, generateRandomName);
+  const names = generateNames(1_000);
   for (const name of names) {
     expect(findLabelError(name)).toBeNull();
     expect(findReservedLabelError(name)).toBeNull();
@@ -58,7 +62,7 @@ test("random names are valid labels, not reserved, and differ", () => {
 });
 
 test("random names have 43 bits: of 100,000 no two are the same, and no word is rare", () => {
-  const names = Array.from({ length: 100_000 }, generateRandomName);
+  const names = generateNames(100_000);
   // With a correct generator, one run in about two thousand has two equal names.
   expect(new Set(names).size).toBe(names.length);
   let bits = 0;
@@ -71,4 +75,23 @@ test("random names have 43 bits: of 100,000 no two are the same, and no word is 
   const tails = names.map((name) => name.split("-")[2]!);
   expect(tails.every((tail) => /^[0-9a-hjkmnp-tv-z]{6}$/.test(tail))).toBe(true);
   expect(bits + 6 * Math.log2(new Set(tails.join("")).size)).toBeGreaterThan(43);
+});
+
+test.each([39, 42, 47, 53])(
+  "random names fit before a project's slug of %d characters, and differ",
+  (length) => {
+    const projectSlug = "p".repeat(length);
+    const names = generateNames(10_000, projectSlug);
+    for (const name of names) expect(findLabelError(toLabel(name, projectSlug))).toBeNull();
+    expect(new Set(names).size).toBe(names.length);
+    const wordless = names.filter((name) => !name.includes("-"));
+    expect(wordless.every((name) => /^[0-9a-hjkmnp-tv-z]{9}$/.test(name))).toBe(true);
+    expect(wordless.length > 0).toBe(length > 39);
+  },
+);
+
+test("a project has no random names where its slug leaves less than 9 characters", () => {
+  expect(generateRandomName("p".repeat(54))).toBeNull();
+  expect(describeLongSlug("p".repeat(54))).toContain("8 of 63 characters");
+  expect(describeLongSlug("p".repeat(62))).toContain("no character");
 });

@@ -34,7 +34,7 @@ import { sanitizeTarget } from "../../identity/providers/return-to.ts";
 import { encryptVisitorTicket } from "../../identity/visitors/visitor-tickets.ts";
 import { findIdentityGate } from "../../store/access/gates.ts";
 import { clearHostCookie, readHostCookie, setHostCookie } from "../host-cookies.ts";
-import { createRouter, route, type ApiContext, type ApiEnv } from "../route.ts";
+import { createRouter, route, type ApiContext, type ApiEnv, type Guard } from "../route.ts";
 import {
   callProvider,
   invalidProviderResponse,
@@ -56,11 +56,17 @@ function getCookieName(state: string): string {
   return `underpass-visit-${/^[\w-]{8}/.exec(state)?.[0] ?? ""}`;
 }
 
-/** An attempt ends with the response of its provider, whatever the outcome. */
-const endAttempt = createMiddleware<ApiEnv>(async (c, next) => {
-  await next();
-  clearHostCookie(c, getCookieName(c.req.query("state") ?? ""));
-});
+/**
+ * An attempt ends with the response of its provider, whatever the outcome. It runs after the limit of the rate: a request
+ * that was refused there can be sent again.
+ */
+const endAttempt: Guard = {
+  middleware: createMiddleware<ApiEnv>(async (c, next) => {
+    await next();
+    clearHostCookie(c, getCookieName(c.req.query("state") ?? ""));
+  }),
+  failures: [],
+};
 
 visitorSignIn.openapi(
   route({
@@ -86,8 +92,8 @@ visitorSignIn.openapi(
     method: "get",
     path: "/edge-auth/callback",
     summary: "Complete the sign-in of a visitor",
-    middleware: [forBrowsers, endAttempt],
-    guard: visitorSignInRateLimited,
+    middleware: forBrowsers,
+    guard: [visitorSignInRateLimited, endAttempt],
     query: ProviderCallback,
     setsCookie: true,
     hasErrorPages: true,

@@ -37,7 +37,6 @@ import {
   type NewCode,
 } from "../../store/accounts/accounts.ts";
 import { findPendingRemoval } from "../../store/accounts/mfa-removals.ts";
-import { createFieldHook } from "../field-codes.ts";
 import { allow } from "../guard.ts";
 import {
   createRouter,
@@ -97,7 +96,7 @@ auth.openapi(
         Status,
       ),
     },
-    failures: ["invalid_code"],
+    badRequestCode: "invalid_code",
   }),
   async (c) => {
     const { email: given, code } = c.req.valid("json");
@@ -128,8 +127,6 @@ auth.openapi(
         );
     }
   },
-  // Every mistake in the body has the same error code.
-  createFieldHook({ "": "invalid_code", email: "invalid_code", code: "invalid_code" }),
 );
 
 auth.openapi(

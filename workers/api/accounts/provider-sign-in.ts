@@ -30,7 +30,14 @@ import {
   type SignInOutcome,
 } from "../../identity/providers/return-to.ts";
 import { findOrLinkAccount } from "../../store/accounts/identities.ts";
-import { createRouter, jsonResponse, route, type ApiContext, type ApiEnv } from "../route.ts";
+import {
+  createRouter,
+  jsonResponse,
+  route,
+  type ApiContext,
+  type ApiEnv,
+  type Guard,
+} from "../route.ts";
 import {
   callProvider,
   invalidProviderResponse,
@@ -49,11 +56,17 @@ export const providerSignIn = createRouter();
 
 const COOKIE = "underpass-oauth";
 
-/** An attempt ends with the response of its provider, whatever the outcome. */
-const endAttempt = createMiddleware<ApiEnv>(async (c, next) => {
-  await next();
-  clearHostCookie(c, COOKIE);
-});
+/**
+ * An attempt ends with the response of its provider, whatever the outcome. It runs after the limit of the rate: a request
+ * that was refused there can be sent again.
+ */
+const endAttempt: Guard = {
+  middleware: createMiddleware<ApiEnv>(async (c, next) => {
+    await next();
+    clearHostCookie(c, COOKIE);
+  }),
+  failures: [],
+};
 
 providerSignIn.openapi(
   route({
@@ -93,8 +106,8 @@ for (const name of PROVIDERS) {
       method: "get",
       path: `/auth/oauth/${name}/callback`,
       summary: `Complete the sign-in with ${name}`,
-      middleware: [forBrowsers, endAttempt],
-      guard: rateLimited,
+      middleware: forBrowsers,
+      guard: [rateLimited, endAttempt],
       query: ProviderCallback,
       setsCookie: true,
       hasErrorPages: true,

@@ -22,6 +22,8 @@ import { checkTotp } from "./totp-check.ts";
 
 export const reauthentication = createRouter();
 
+const OTHER_PROOFS = "Sign in again, or send a code of the authenticator app.";
+
 reauthentication.openapi(
   route({
     operationId: "reauthenticate",
@@ -39,7 +41,7 @@ reauthentication.openapi(
   async (c) => {
     const { password, code } = c.req.valid("json");
     const { db, principal } = c.var;
-    const verdict = password === undefined ? null : await checkPassword(c, password);
+    const verdict = password === undefined ? null : await checkPassword(c, password, OTHER_PROOFS);
     const isProved = await reauthenticate(db, getMemberActor(c), {
       sessionId: principal.sessionId,
       prove: async ({ passwordHash, mfaSecret }) =>
@@ -56,14 +58,19 @@ reauthentication.openapi(
 
 /**
  * Hashes before the change begins, because a hash waits for its turn.
+ *
+ * @param otherProofs a sentence for the user of an account without a password, for whom this is not a wrong guess.
  * @returns the verdict for the change, which knows the stored hash: the password must have been compared with that one.
  */
 export async function checkPassword(
   c: ApiContext,
   password: string,
+  otherProofs: string,
 ): Promise<(storedHash: string | null) => Extract<FactorCheck, { factor: "password" }>> {
   const { userId } = c.var.principal;
   const hash = await findUserPasswordHash(c.var.db, userId);
+  if (hash === null)
+    throw new ApiError("unauthorized", `This account has no password. ${otherProofs}`);
   const matches = await verifyPassword(getHashCaller(c, userId), hash, password);
   return (storedHash) => ({ factor: "password", matches: matches && hash === storedHash });
 }

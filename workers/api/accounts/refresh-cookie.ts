@@ -29,6 +29,10 @@ export async function readRefreshCookie(c: ApiContext): Promise<RefreshToken | "
   return (await verifyBinding(c.var.config, token, binding)) ? token : "not_own";
 }
 
+export function hasRefreshCookie(c: ApiContext): boolean {
+  return readCookies(c, REFRESH_COOKIE).length > 0;
+}
+
 /** A hash of all sessions whose cookies the browser sends, its own or not. It stays the same when a session is renewed. */
 export function hashSessionIds(c: ApiContext): Promise<string> {
   const ids = readCookies(c, REFRESH_COOKIE).map((text) => text.split(".")[0]);

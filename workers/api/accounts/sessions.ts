@@ -28,7 +28,12 @@ import {
 } from "../route.ts";
 import { describeDevice } from "./device-name.ts";
 import { renewalRateLimited } from "../rate-limit.ts";
-import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./refresh-cookie.ts";
+import {
+  clearRefreshCookie,
+  hasRefreshCookie,
+  readRefreshCookie,
+  setRefreshCookie,
+} from "./refresh-cookie.ts";
 
 export const sessions = createRouter();
 
@@ -54,6 +59,8 @@ sessions.openapi(
   async (c) => {
     refuseForeignOrigin(c);
     const { config, db, address } = c.var;
+    if (!hasRefreshCookie(c))
+      throw new ApiError("unauthorized", "The request has no cookie qnt_refresh. Log in first.");
     const current = await readRefreshCookie(c);
     if (current === "not_own") throw notOwnSession();
     const successors = current ? await deriveSuccessors(config, current) : [];
@@ -153,7 +160,7 @@ function toSession(row: SessionRow, currentId: string): Session {
   const { id, device, ip, createdAt, lastSeenAt } = row;
   return {
     id,
-    device: describeDevice(device),
+    device: describeDevice(device) || "Unknown device",
     ip,
     createdAt: createdAt.toISOString(),
     lastSeenAt: lastSeenAt.toISOString(),

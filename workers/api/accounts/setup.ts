@@ -69,7 +69,8 @@ setup.openapi(
     if (passwordError !== null) throw invalidField("password", passwordError);
 
     const passwordHash = await hashPassword(getHashCaller(c, email), password);
-    const terms = getFirstOrganizationTerms(config);
+    // The operator, who has the setup code, approves the organizations of others.
+    const terms = { ...getFirstOrganizationTerms(config), approvalStatus: "approved" as const };
     const token = await db.transaction(async (change) => {
       const owner = await createOwner(change, { email, passwordHash, ip: address, terms });
       if (typeof owner === "string") return owner;

@@ -61,7 +61,8 @@ export function toServerPortError(refusal: ServerPortRefusal): ApiError {
       );
     case "share_used":
       return portShareUsed();
-    case "organization_not_approved":
-      return organizationNotApproved();
+    case "organization_pending":
+    case "organization_rejected":
+      return organizationNotApproved(refusal);
   }
 }

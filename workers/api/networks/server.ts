@@ -13,6 +13,7 @@ import { listAllDevices } from "../../store/networks/devices.ts";
 import { markPortServed } from "../../store/networks/relay-ports.ts";
 import { registerServer, unregisterServer } from "../../store/networks/server.ts";
 import { toUserNonce } from "../../store/networks/ticket-revocations.ts";
+import { findApprovalRefusal } from "../../store/organizations/approval.ts";
 import { findOrganization } from "../../store/organizations/organizations.ts";
 import { ACCEPTED_BEARERS, allowOrAgent } from "../guard.ts";
 import {
@@ -148,9 +149,9 @@ networkServers.openapi(
     const { serverPublicKey } = network;
     if (serverPublicKey === null) throw serverNotRegistered();
     const organization = await findOrganization(c.var.db, network.orgId);
-    if (organization?.approvalStatus !== "approved") {
-      throw organizationNotApproved();
-    }
+    if (!organization) throw networkNotFound();
+    const refusal = findApprovalRefusal(organization.approvalStatus);
+    if (refusal !== null) throw organizationNotApproved(refusal);
     const { relay, port } = await requireServerPort(c, network);
     await markPortServed(c.var.db, network.id);
     const access = await issueRelayAccess(c.env, c.var.config, relay, {

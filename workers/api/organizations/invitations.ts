@@ -143,7 +143,7 @@ invitations.openapi(
   }),
   async (c) => {
     const { db, principal } = c.var;
-    const tokenHash = await hashToken(c.req.valid("json").token);
+    const tokenHash = await sha256Hex(c.req.valid("json").token);
     const offer = await findInvitationOffer(db, { tokenHash, email: principal.email });
     if (typeof offer === "string") throw toTokenError(offer);
     const { organizationName, role, inviterEmail, expiresAt } = offer;
@@ -175,17 +175,12 @@ invitations.openapi(
   async (c) => {
     const { db, address: ip, principal } = c.var;
     const { userId, email } = principal;
-    const tokenHash = await hashToken(c.req.valid("json").token);
+    const tokenHash = await sha256Hex(c.req.valid("json").token);
     const org = await acceptInvitation(db, { tokenHash, userId, email, ip });
     if (typeof org === "string") throw toTokenError(org);
     return c.json(toOrganization(org), 200);
   },
 );
-
-/** A token that was copied from an email may have spaces around it. */
-function hashToken(token: string): Promise<string> {
-  return sha256Hex(token.trim());
-}
 
 function toTokenError(refusal: "invalid" | "another_address"): ApiError {
   switch (refusal) {
@@ -204,8 +199,9 @@ function toTokenError(refusal: "invalid" | "another_address"): ApiError {
 
 function toApiError(refusal: InvitationRefusal, email: string): ApiError {
   switch (refusal) {
-    case "not_approved":
-      return organizationNotApproved();
+    case "organization_pending":
+    case "organization_rejected":
+      return organizationNotApproved(refusal);
     case "already_member":
       return new ApiError("duplicate_name", `The user ${email} is already a member.`);
     case "too_many":

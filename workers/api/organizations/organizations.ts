@@ -26,7 +26,6 @@ import {
 import { listResourceOwners } from "../../store/organizations/resource-owners.ts";
 import { setOrganizationBudget } from "../../store/tokens/spending.ts";
 import { allow, allowInPathOrganization } from "../guard.ts";
-import { requireValidBudget } from "../tokens/budgets.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 import { toAccountSummary } from "../accounts/sign-in.ts";
 import type { OrganizationWithRole } from "../../store/organizations/organization-with-role.ts";
@@ -157,14 +156,13 @@ organizations.openapi(
         BudgetResult,
       ),
     },
-    failures: ["invalid_budget"],
+    badRequestCode: "invalid_budget",
   }),
   async (c) => {
     const { monthlyBudgetUsdCents } = c.req.valid("json");
     await setOrganizationBudget(c.var.db, getMemberActor(c), monthlyBudgetUsdCents);
     return c.json({ success: true as const, monthlyBudgetUsdCents }, 200);
   },
-  requireValidBudget,
 );
 
 organizations.openapi(

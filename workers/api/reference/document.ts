@@ -37,7 +37,7 @@ const DESCRIPTION = `The management API of Underpass: JSON over HTTP.
 
 Every response has the header \`underpass-request-id\`. Every error has the shape of the schema \`Error\`, and its code is also in the header \`underpass-error\`: branch on the code, never on the message. \`/docs#errors\` explains each code.
 
-Unknown fields and parameters are ignored. A body has at most 1 MiB. Lists are sorted newest first; \`after\`, the id of the last row, leads to the next page.`;
+Unknown fields and parameters are ignored. A body has at most 1 MiB. Lists are sorted newest first; where a list takes \`after\`, the id of the last row leads to the next page.`;
 
 /** Every operation can answer with these. */
 const COMMON_FAILURES: readonly ErrorCode[] = [

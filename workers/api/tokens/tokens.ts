@@ -31,7 +31,6 @@ import {
   type TokenRow,
 } from "../../store/tokens/tokens.ts";
 import { allow, allowReadOrAgent, readAsCaller } from "../guard.ts";
-import { requireValidBudget } from "./budgets.ts";
 import {
   createRouter,
   getMemberActor,
@@ -192,7 +191,7 @@ tokens.openapi(
         BudgetResult,
       ),
     },
-    failures: ["invalid_budget"],
+    badRequestCode: "invalid_budget",
   }),
   async (c) => {
     const { nonce } = c.req.valid("param");
@@ -207,7 +206,6 @@ tokens.openapi(
         throw notFound("active token", "nonce");
     }
   },
-  requireValidBudget,
 );
 
 function toTokenSelector(c: ApiContext, nonce: string) {

@@ -7,6 +7,7 @@
 import type { AgentAdmission } from "../../../durable-objects/tunnel/admission.ts";
 import { RANDOM_NAME_MAX_TRIES } from "../../limits.ts";
 import {
+  describeLongSlug,
   isAllowedLabel,
   findLabelError,
   findReservedLabelError,
@@ -102,7 +103,8 @@ async function register(
     const requested = await resolveRequestedTunnel(getConfig(env), db, token, query);
     const { projectSlug, domain } = requested;
     requireProject(token, projectSlug);
-    const name = requested.name ?? generateRandomName();
+    const name = requested.name ?? generateRandomName(projectSlug);
+    if (name === null) throw slugTooLong(projectSlug);
     const label = toLabel(name, projectSlug);
     requireUsableLabel(token, label);
     const registration = await registerWithFreshStatus(env, db, {
@@ -147,6 +149,11 @@ async function explainTakenPort(
   return name !== undefined && isAllowedLabel(allowedSubdomains, name)
     ? new ConnectionRefusedError("duplicate_name", `${message} by ${name}`, "port_of_own_tunnel")
     : new ConnectionRefusedError("duplicate_name", message, "port_taken");
+}
+
+function slugTooLong(projectSlug: string): ConnectionRefusedError {
+  const message = `the project's slug ${describeLongSlug(projectSlug)}`;
+  return new ConnectionRefusedError("invalid_request", message);
 }
 
 function requireUsableLabel(token: TokenPayload, label: string): void {
@@ -208,7 +215,8 @@ function explainRefusal(
   switch (refusal) {
     case "token_unknown":
     case "token_revoked":
-    case "organization_not_approved":
+    case "organization_pending":
+    case "organization_rejected":
     case "over_budget":
       return toTokenRefusal(refusal);
     case "project_not_found":

@@ -62,7 +62,8 @@ function explainRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefuse
   switch (refusal) {
     case "token_unknown":
     case "token_revoked":
-    case "organization_not_approved":
+    case "organization_pending":
+    case "organization_rejected":
     case "over_budget":
       return toTokenRefusal(refusal);
     case "not_found":

@@ -61,18 +61,20 @@ export function toTokenRefusal(refusal: TokenRefusal): ConnectionRefusedError {
       return new ConnectionRefusedError("unauthorized", "the token is unknown");
     case "token_revoked":
       return new ConnectionRefusedError("unauthorized", "the token was revoked");
-    case "organization_not_approved":
-      return new ConnectionRefusedError(
-        "forbidden",
-        "the organization is waiting for approval",
-        "organization_not_approved",
-      );
+    case "organization_pending":
+      return organizationNotApproved("the organization is waiting for approval");
+    case "organization_rejected":
+      return organizationNotApproved("the organization was not approved");
     case "over_budget":
       return new ConnectionRefusedError(
         "BUDGET_EXCEEDED",
         "this month's budget of the token, its master key or its organization is used up",
       );
   }
+}
+
+function organizationNotApproved(message: string): ConnectionRefusedError {
+  return new ConnectionRefusedError("forbidden", message, "organization_not_approved");
 }
 
 /** `is not in the port range of the relay: 40001 to 40100` */

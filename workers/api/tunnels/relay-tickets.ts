@@ -83,8 +83,9 @@ function requireServed(found: ServedTunnel | ServingRefusal): ServedTunnel {
     case "token_unknown":
     case "token_revoked":
       throw unauthorized();
-    case "organization_not_approved":
-      throw organizationNotApproved();
+    case "organization_pending":
+    case "organization_rejected":
+      throw organizationNotApproved(found);
     case "over_budget":
       throw new ApiError(
         "forbidden",

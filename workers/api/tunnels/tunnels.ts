@@ -10,6 +10,7 @@ import {
 } from "../../limits.ts";
 import {
   DEFAULT_PROJECT_SLUG,
+  describeLongSlug,
   findLabelError,
   toLabel,
   generateRandomName,
@@ -173,7 +174,8 @@ async function createWithFreeName(c: ApiContext, request: CreateTunnel): Promise
   const { subdomain, ...fields } = request;
   const projectSlug = request.projectSlug ?? DEFAULT_PROJECT_SLUG;
   for (let tries = 1; ; tries++) {
-    const name = subdomain ?? generateRandomName();
+    const name = subdomain ?? generateRandomName(projectSlug);
+    if (name === null) throw invalidField("projectSlug", describeLongSlug(projectSlug));
     const label = toLabel(name, projectSlug);
     const labelError = findLabelError(label);
     if (labelError !== null) throw invalidField("subdomain", labelError);
@@ -209,8 +211,9 @@ function toPortError(refusal: PortRefusal, { publicPort, relayId }: CreateTunnel
       );
     case "share_used":
       return portShareUsed();
-    case "organization_not_approved":
-      return organizationNotApproved();
+    case "organization_pending":
+    case "organization_rejected":
+      return organizationNotApproved(refusal);
   }
 }
 

@@ -1,5 +1,6 @@
 /** Sessions: one for each sign-in, until it is revoked or its refresh secret expires. */
 import { findRole } from "../organizations/memberships.ts";
+import type { ApprovalStatus } from "../organizations/approval.ts";
 import { ago, fromNow } from "../clock.ts";
 import { and, asc, desc, eq, isNotNull, lt, max, notInArray, sql, type SQL } from "drizzle-orm";
 import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
@@ -53,7 +54,7 @@ export interface Principal {
   orgName: string;
   orgSlug: string;
   plan: (typeof organizations.$inferSelect)["plan"];
-  approvalStatus: (typeof organizations.$inferSelect)["approvalStatus"];
+  approvalStatus: ApprovalStatus;
   trialEndsAt: Date | null;
   role: (typeof memberships.$inferSelect)["role"];
   mfaEnabled: boolean;

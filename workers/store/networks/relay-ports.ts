@@ -9,6 +9,7 @@ import { and, eq, isNull, sql, type SQL } from "drizzle-orm";
 import { log } from "../../../shared/log.ts";
 import { buildLock } from "../bounds.ts";
 import type { Database, UnitOfWork } from "../database.ts";
+import { findApprovalRefusal, type ApprovalRefusal } from "../organizations/approval.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { DAY_MS } from "../../../shared/time.ts";
@@ -46,7 +47,7 @@ export type PortRefusal =
   | "exhausted"
   /** The organization has as many ports as are free for others. */
   | "share_used"
-  | "organization_not_approved"
+  | ApprovalRefusal
   /** `wantedPort` is reserved, or another organization had reserved it within the last day. */
   | "port_taken"
   | PortOutsideRanges;
@@ -81,7 +82,8 @@ export async function reservePort(
   }
   // Reservations of an organization wait for each other until the commit, so that they count each other.
   await change.tx.execute(sql`select ${buildLock(orgId, "relay_ports")}`);
-  if (!(await isApproved(change, orgId))) return "organization_not_approved";
+  const refusal = await lookUpApproval(change, orgId);
+  if (refusal !== null) return refusal;
   if (held) await releasePort(change, ownerId);
   const reserved = await reserveCandidate(change, {
     ...request,
@@ -228,12 +230,15 @@ function isAvailable(orgId: string) {
   return sql`${relayPorts.releasedAt} is not null and (${relayPorts.orgId} = ${orgId} or not ${isTaken})`;
 }
 
-async function isApproved({ tx }: Pick<UnitOfWork, "tx">, orgId: string): Promise<boolean> {
+async function lookUpApproval(
+  { tx }: Pick<UnitOfWork, "tx">,
+  orgId: string,
+): Promise<ApprovalRefusal | null> {
   const [organization] = await tx
     .select({ status: organizations.approvalStatus })
     .from(organizations)
     .where(eq(organizations.id, orgId));
-  return organization?.status === "approved";
+  return findApprovalRefusal(organization!.status);
 }
 
 type CandidateRow = Record<"port" | "free_ports" | "ports", number> & {

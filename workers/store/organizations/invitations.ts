@@ -13,6 +13,7 @@ import type { Role } from "../../../protocol/roles.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
 import { invitations, memberships, organizations } from "../tables/organizations.ts";
+import { findApprovalRefusal, type ApprovalRefusal } from "./approval.ts";
 import type { OrganizationWithRole } from "./organization-with-role.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 import { INVITATION_MAX_MS } from "../../limits.ts";
@@ -56,7 +57,7 @@ interface NewInvitation {
 }
 
 export type InvitationRefusal =
-  | "not_approved"
+  | ApprovalRefusal
   | "already_member"
   | "too_many"
   | "too_many_today"
@@ -72,7 +73,8 @@ export function createInvitation(
     const { tx, audit, enqueue } = change;
     const { orgId } = actor;
     const org = await lockOrganization(tx, actor);
-    if (org.approvalStatus !== "approved") return "not_approved";
+    const notApproved = findApprovalRefusal(org.approvalStatus);
+    if (notApproved !== null) return notApproved;
     if (await isMember(tx, orgId, email)) return "already_member";
 
     const replaced = await tx

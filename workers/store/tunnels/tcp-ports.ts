@@ -12,6 +12,7 @@ import {
   type PortRefusal,
 } from "../networks/relay-ports.ts";
 import { findRelayHost } from "../networks/relays.ts";
+import type { ApprovalRefusal } from "../organizations/approval.ts";
 import { relayPorts } from "../tables/networks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { isUnendedTunnelIn } from "./undeleted-tunnels.ts";
@@ -51,10 +52,7 @@ export async function reserveTunnelPort(
   return { ...row!, relayHost: await findRelayHost(tx, relayId) };
 }
 
-export type ReplacementRefusal = Extract<
-  PortRefusal,
-  "exhausted" | "share_used" | "organization_not_approved"
->;
+export type ReplacementRefusal = Extract<PortRefusal, "exhausted" | "share_used" | ApprovalRefusal>;
 
 /**
  * Replaces a port that the operator has taken out of the relay's range, or that is the unusable one, while the tunnel is
@@ -80,7 +78,8 @@ export function replaceTunnelPort(
     switch (reserved) {
       case "exhausted":
       case "share_used":
-      case "organization_not_approved":
+      case "organization_pending":
+      case "organization_rejected":
         return reserved;
       default:
         throw new Error(`${JSON.stringify(reserved)} for any port of a tunnel's own relay`);

@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { describeIssue } from "../../../../protocol/schemas/issue-messages.ts";
+import { PageQuery, WholeNumber } from "../../../../protocol/schemas/scalars.ts";
 import { ClientConnectQuery } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 
 type IssueCode = z.core.$ZodIssue["code"];
@@ -112,3 +113,17 @@ test("a value that may have one of two formats names both", () => {
   const { error } = ClientConnectQuery.safeParse({ tunnel: "_" });
   expect(error?.issues[0]?.message).toMatch(/^must be a UUID, or must have /);
 });
+
+test.each([
+  [WholeNumber(1, 10), 1e20, [], "must be at most 10"],
+  [WholeNumber(1, 10), -1e20, [], "must be at least 1"],
+  [WholeNumber(1, 10), 1.5, [], "must be a whole number"],
+  [WholeNumber(1, Number.MAX_SAFE_INTEGER), 1e20, [], "must be at most 9007199254740991"],
+  [PageQuery, { limit: "99999999999999999999" }, ["limit"], "must be at most 1000"],
+])(
+  "a number that is out of range has one issue, with its own bounds: %$",
+  (schema, value, path, message) => {
+    const { error } = z.safeParse(schema, value, { error: describeIssue });
+    expect(error?.issues).toEqual([expect.objectContaining({ path, message })]);
+  },
+);
