@@ -121,6 +121,7 @@ test("with the keyboard alone a rule is added, tested, reviewed and saved", asyn
   await page.getByText("The policy is in force.").waitFor();
   expect(await getPolicy(visitedId)).toEqual({ actions: [DENY] });
   await page.getByText("Not saved").waitFor({ state: "detached" });
+  await button("Review and save").and(page.locator(":focus")).waitFor();
   await owner.delete(`/tunnels/${visitedId}/policy`);
 });
 

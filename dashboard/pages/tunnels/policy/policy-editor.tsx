@@ -85,7 +85,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
         <Mistakes errors={errors} />
         <div className="actions policy-actions">
           {canChange && (
-            <ActionButton kind="primary" disabled={!editing.isEdited} action={startReview}>
+            <ActionButton kind="primary" isUnavailable={!editing.isEdited} action={startReview}>
               Review and save
             </ActionButton>
           )}
