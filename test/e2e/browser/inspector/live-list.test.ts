@@ -178,8 +178,9 @@ test("the keyboard alone finds, opens, bookmarks and marks requests", async () =
   await detail.waitFor({ state: "detached" });
   expect(getParameter(page, "selected")).toBeNull();
 
-  await page.keyboard.press("x");
   await page.keyboard.press("k");
+  await page.keyboard.press("x");
+  await page.keyboard.press("j");
   await page.keyboard.press("x");
   await page.getByText("Two requests are marked.").waitFor();
   await page.keyboard.press("m");
@@ -188,6 +189,8 @@ test("the keyboard alone finds, opens, bookmarks and marks requests", async () =
   await page.keyboard.press("Escape");
   await page.keyboard.press("d");
   await page.waitForURL(/\/requests\/[0-9a-f-]{36}\?compare=[0-9a-f-]{36}$/);
+  const [older = "", newer = ""] = page.url().split("/").at(-1)!.split("?compare=");
+  expect(older < newer).toBe(true);
   await page.goBack();
   await clickButton(page, "★ Bookmarked");
   await getRow(page, "/keys/3").waitFor({ state: "detached" });
