@@ -236,10 +236,17 @@ test("a text is searched in bodies, and the search says how much it has searched
   await page.getByLabel("Search in bodies").fill("ASKED FOR /NEEDLE");
   await page.keyboard.press("Enter");
   await page.getByText("1 found in 1 of the newest 1 requests").waitFor();
+  const loading = Promise.withResolvers<void>();
+  await page.route(/\/inspector\/[0-9a-f-]{36}$/, async (route) => {
+    await loading.promise;
+    await route.continue();
+  });
   await page.getByLabel("Search in bodies").fill("something else");
   await page.keyboard.press("Enter");
+  await page.getByText("Searching…").waitFor();
+  loading.resolve();
   await page.getByText("0 found in 1 of the newest 1 requests").waitFor();
-  await page.getByText("No request matches the filter.").waitFor();
+  await page.getByText("No body contains this text.").waitFor();
 });
 
 test("a search in bodies is canceled: nothing more is loaded, and what it has found stays listed", async () => {
