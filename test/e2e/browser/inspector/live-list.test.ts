@@ -191,7 +191,8 @@ test("the keyboard alone finds, opens, bookmarks and marks requests", async () =
   await page.waitForURL(/\/requests\/[0-9a-f-]{36}\?compare=[0-9a-f-]{36}$/);
   const [older = "", newer = ""] = page.url().split("/").at(-1)!.split("?compare=");
   expect(older < newer).toBe(true);
-  await page.goBack();
+  await page.getByRole("link", { name: "All requests" }).click();
+  await page.waitForURL(/\/requests\?filter=path/);
   await clickButton(page, "★ Bookmarked");
   await getRow(page, "/keys/3").waitFor({ state: "detached" });
   expect(await getRows(page).count()).toBe(1);
