@@ -276,6 +276,10 @@ test("capture settings are saved, and captured requests are deleted by name", as
   await clickButton(page, "Save");
   await page.getByText("“X Key” must be a valid header name").waitFor();
   await page.getByLabel("Redacted headers").fill("authorization\nX-Key");
+  await page.getByRole("tab", { name: "Access" }).click();
+  await page.getByRole("tab", { name: "Capture" }).click();
+  const others = { capture: true, bodies: true, redactHeaders: ["authorization", "x-other"] };
+  await owner.put(`/tunnels/${id}/inspector`, others);
   await page.getByLabel("Capture bodies and messages").uncheck();
   await page.getByLabel("Allow replays").check();
   await clickButton(page, "Save");
@@ -286,7 +290,7 @@ test("capture settings are saved, and captured requests are deleted by name", as
     capture: true,
     bodies: false,
     allowReplay: true,
-    redactHeaders: ["authorization", "x-key"],
+    redactHeaders: ["authorization", "x-key", "x-other"],
     serverAllowsReplay: false,
   });
   expect(await page.title()).toBe(`${name}: Capture · Underpass`);
