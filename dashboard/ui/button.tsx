@@ -15,10 +15,13 @@ export type ButtonKind = "primary" | "plain" | "danger" | "quiet" | "link";
 export interface ButtonProps extends ComponentProps<"button"> {
   kind?: ButtonKind;
   isBusy?: boolean;
+  /** Nothing happens when it is pressed. Unlike one that is `disabled`, the button keeps the focus, or can get it back. */
+  isUnavailable?: boolean;
 }
 
 export function Button(props: ButtonProps) {
-  const { kind = "plain", isBusy = false, className, ref, onClick, ...rest } = props;
+  const { kind = "plain", isBusy = false, isUnavailable = false, ...others } = props;
+  const { className, ref, onClick, ...rest } = others;
   const button = useRef<HTMLButtonElement>(null);
   useImperativeHandle(ref, () => button.current!);
   useLayoutEffect(() => {
@@ -30,14 +33,14 @@ export function Button(props: ButtonProps) {
 
   function handleClick(event: MouseEvent<HTMLButtonElement>): void {
     // Prevents the default too, because Enter in a field clicks the submit button of its form.
-    if (isBusy) event.preventDefault();
+    if (isBusy || isUnavailable) event.preventDefault();
     else onClick?.(event);
   }
   return (
     <button
       type="button"
       // An element with the attribute `disabled` loses the focus.
-      aria-disabled={isBusy || undefined}
+      aria-disabled={isBusy || isUnavailable || undefined}
       aria-busy={isBusy || undefined}
       {...rest}
       ref={button}

@@ -11,7 +11,13 @@ export function ShortcutsDialog() {
     { keys: ["?"], title: "List the keyboard shortcuts", act: () => setOpen(true) },
   ]);
   return (
-    <OpenDialog isOpen={isOpen} onClose={() => setOpen(false)} title="Keyboard shortcuts">
+    <OpenDialog
+      isOpen={isOpen}
+      onClose={() => setOpen(false)}
+      title="Keyboard shortcuts"
+      // With the focus on the button below, a long list would be scrolled to its end.
+      initialFocus="title"
+    >
       {[...new Set(groups.map(({ title }) => title))].map((title) => (
         <ShortcutList
           key={title}

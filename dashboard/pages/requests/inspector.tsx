@@ -129,6 +129,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
                 store={store}
                 parameters={parameters}
                 setParameters={setParameters}
+                bodySearch={bodySearch}
               />
             }
           />

@@ -6,6 +6,7 @@ import { capturedRequestQuery } from "../../api/captured-request.ts";
 import { usePathId, useQueryParameters } from "../../app/query-parameters.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { showInvisible } from "../../ui/text/visitor-text.tsx";
+import { useLastFilter } from "./list/remembered-list.ts";
 import { RequestComparison } from "./detail/comparison/request-comparison.tsx";
 import { RequestDetail } from "./detail/request-detail.tsx";
 
@@ -17,7 +18,7 @@ export function Page() {
   const { compare } = useQueryParameters();
   const { data: request } = useQuery(capturedRequestQuery(id));
   const backLink = (
-    <Link to="/requests" className="button">
+    <Link to="/requests" search={{ ...useLastFilter() }} className="button">
       All requests
     </Link>
   );

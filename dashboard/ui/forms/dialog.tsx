@@ -15,8 +15,8 @@ interface OpenDialogProps {
   isShownOnce?: boolean;
   /** Whether Escape, or a click beside the dialog, closes it although something has been typed. By default it asks first. */
   isTextDisposable?: boolean;
-  /** The element that has the focus at first, if it is not the first control. */
-  initialFocus?: RefObject<HTMLElement | null> | undefined;
+  /** What has the focus at first, if it is not the first control. */
+  initialFocus?: RefObject<HTMLElement | null> | "title" | undefined;
   children: ReactNode;
 }
 
@@ -24,6 +24,7 @@ interface OpenDialogProps {
 export function OpenDialog(props: OpenDialogProps) {
   const { isOpen, onClose, title, width = "normal", isShownOnce = false } = props;
   const { isTextDisposable = false, initialFocus, children } = props;
+  const heading = useRef<HTMLHeadingElement>(null);
   const [isAsking, setAsking] = useState(false);
   const typed = useRef(new Set<TextControl>());
 
@@ -47,10 +48,12 @@ export function OpenDialog(props: OpenDialogProps) {
         <BaseDialog.Backdrop className="backdrop" />
         <BaseDialog.Popup
           className={`dialog ${width}`}
-          initialFocus={initialFocus}
+          initialFocus={initialFocus === "title" ? heading : initialFocus}
           onInput={({ target }) => isTextControl(target) && typed.current.add(target)}
         >
-          <BaseDialog.Title>{title}</BaseDialog.Title>
+          <BaseDialog.Title ref={heading} tabIndex={initialFocus === "title" ? -1 : undefined}>
+            {title}
+          </BaseDialog.Title>
           {children}
           <DiscardDialog isOpen={isAsking} onKeep={() => setAsking(false)} onDiscard={discard} />
         </BaseDialog.Popup>

@@ -121,6 +121,7 @@ test("with the keyboard alone a rule is added, tested, reviewed and saved", asyn
   await page.getByText("The policy is in force.").waitFor();
   expect(await getPolicy(visitedId)).toEqual({ actions: [DENY] });
   await page.getByText("Not saved").waitFor({ state: "detached" });
+  await button("Review and save").and(page.locator(":focus")).waitFor();
   await owner.delete(`/tunnels/${visitedId}/policy`);
 });
 
@@ -257,6 +258,32 @@ test("a policy is removed at once, and restored by the undo; viewers can only re
   expect(await viewerPage.getByLabel("Path", { exact: true }).isDisabled()).toBe(true);
   const buttons = getSection(viewerPage, "Traffic policy").getByRole("button");
   expect(await buttons.allTextContents()).toEqual(["Test on recent requests"]);
+});
+
+test("a policy that another person has changed meanwhile is shown before it is replaced", async () => {
+  const id = await createTunnel();
+  const page = await open(id);
+  await page.getByRole("button", { name: /^Block scanners/ }).click();
+  await owner.put(`/tunnels/${id}/policy`, { actions: [DENY] });
+  await clickButton(page, "Review and save");
+  const dialog = getDialog(page);
+  await dialog.getByText("The policy was changed since you opened it.").waitFor();
+  const removed = dialog.locator(".cm-deletedChunk").getByText('"path_prefix": "/admin"');
+  await removed.waitFor();
+
+  const newer = { actions: [DENY, { kind: "deny", path_prefix: "/newer" }] };
+  await owner.put(`/tunnels/${id}/policy`, newer);
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.getByText("The policy was changed meanwhile, so that nothing was done.").waitFor();
+  expect(await getPolicy(id)).toEqual(newer);
+  await answerDialog(page, "Cancel");
+  await clickButton(page, "Discard the changes");
+  const paths = page.getByLabel("Path", { exact: true });
+  await paths.nth(1).waitFor();
+
+  // Without unsaved changes the page follows the policy in force.
+  await owner.delete(`/tunnels/${id}/policy`);
+  await page.getByRole("list", { name: "Templates" }).waitFor();
 });
 
 test("a test without captured requests shows the command for one, and its result as soon as it arrives", async () => {

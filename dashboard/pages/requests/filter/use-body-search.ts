@@ -11,7 +11,7 @@ import { searchBodies } from "./body-search.ts";
 /** The list changes at most this often while a search runs. */
 const PROGRESS_INTERVAL_MS = 200;
 
-interface Progress {
+export interface SearchProgress {
   isRunning: boolean;
   searched: number;
   total: number;
@@ -20,7 +20,7 @@ interface Progress {
 
 export interface BodySearch {
   /** undefined before a search. */
-  progress: Progress | undefined;
+  progress: SearchProgress | undefined;
   /** undefined without a search: the list shows all requests. */
   foundIds: ReadonlySet<string> | undefined;
   start: (text: string, captures: readonly CaptureSummary[]) => void;
@@ -30,7 +30,7 @@ export interface BodySearch {
 }
 
 export function useBodySearch(): BodySearch {
-  const [progress, setProgress] = useState<Progress>();
+  const [progress, setProgress] = useState<SearchProgress>();
   const running = useRef<AbortController>(undefined);
   useEffect(() => () => running.current?.abort(), []);
 

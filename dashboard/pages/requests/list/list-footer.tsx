@@ -9,6 +9,7 @@ import { FirstTunnel } from "../../../ui/feedback/first-tunnel.tsx";
 import { MissingResource } from "../../../ui/feedback/missing-resource.tsx";
 import { Skeleton } from "../../../ui/feedback/skeleton.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
+import type { BodySearch, SearchProgress } from "../filter/use-body-search.ts";
 import type { InspectorParameters, SetParameters } from "./use-request-view.ts";
 
 /** After this many requests without a match, the user is asked whether to search older ones. */
@@ -19,9 +20,11 @@ interface ListFooterProps {
   store: CaptureStore;
   parameters: InspectorParameters;
   setParameters: SetParameters;
+  bodySearch: BodySearch;
 }
 
-export function ListFooter({ view, store, parameters, setParameters }: ListFooterProps) {
+export function ListFooter(props: ListFooterProps) {
+  const { view, store, parameters, setParameters, bodySearch } = props;
   const { filter, tunnel_id: tunnelId, bookmarked, body } = parameters;
   const isFiltered = [filter, tunnelId, bookmarked, body].some((value) => value !== undefined);
   if (store.status === "loading" && store.error !== undefined) {
@@ -42,6 +45,7 @@ export function ListFooter({ view, store, parameters, setParameters }: ListFoote
   if (view.hasOlder) return <OlderRequests view={view} />;
   if (view.count > 0) return null;
   if (view.isCleared) return <p className="list-note hint">New requests appear here.</p>;
+  if (bodySearch.progress !== undefined) return <BodySearchNote {...bodySearch.progress} />;
   if (bookmarked === "1") {
     return (
       <p className="list-note hint">
@@ -65,6 +69,17 @@ export function ListFooter({ view, store, parameters, setParameters }: ListFoote
     <FirstTunnel title="No requests yet">
       Requests to the URL of a tunnel appear here at once.
     </FirstTunnel>
+  );
+}
+
+function BodySearchNote({ isRunning, searched, total }: SearchProgress) {
+  if (isRunning) return <p className="list-note hint">Searching…</p>;
+  return (
+    <p className="list-note hint">
+      {searched < total
+        ? "No body that was searched contains this text."
+        : "No body contains this text."}
+    </p>
   );
 }
 

@@ -25,7 +25,8 @@ export function useMarks(): Marks {
   }
 
   function showDiff(): void {
-    const [id, compare] = ids;
+    // The ids are in the order of time: the changes go from the older request to the newer one.
+    const [id, compare] = ids.toSorted();
     if (id === undefined || compare === undefined) return;
     void navigate({ to: "/requests/$id", params: { id }, search: { compare } });
   }

@@ -6,6 +6,7 @@ import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { captureSettingsQuery } from "../../../api/capture-settings.ts";
 import { call } from "../../../api/session.ts";
 import { useHasRole } from "../../../app/roles.ts";
+import { Button } from "../../../ui/button.tsx";
 import { CommandLine } from "../../../ui/command-line.tsx";
 import { Fact, Facts } from "../../../ui/facts.tsx";
 import { notify } from "../../../ui/feedback/notifications.tsx";
@@ -13,19 +14,32 @@ import { QueryContent } from "../../../ui/feedback/query-content.tsx";
 import { ConfirmButton } from "../../../ui/forms/dialog.tsx";
 import { CheckField, TextAreaField } from "../../../ui/forms/fields.tsx";
 import { Form } from "../../../ui/forms/form.tsx";
-import { parseLines, withEntryErrors } from "../../../ui/forms/lines.ts";
-import { Section } from "../../../ui/section.tsx";
+import { withEntryErrors } from "../../../ui/forms/lines.ts";
+import { Badge, Section } from "../../../ui/section.tsx";
+import { useDraft, type Draft } from "../unsaved-changes.ts";
+import { mergeSettings, toEditedSettings, type EditedSettings } from "./merge-settings.ts";
 
 export function CapturingTab({ tunnel }: { tunnel: Tunnel }) {
   const { id } = tunnel;
   const settings = useQuery(captureSettingsQuery(id));
   const canChange = useHasRole("member");
+  const draft = useDraft<SettingsDraft>(tunnel, {
+    tab: "capturing",
+    subject: `The capture form of ${tunnel.name}`,
+  });
   return (
     <>
-      <Section title="Capturing">
+      <Section
+        title="Capturing"
+        actions={draft.value !== null && <Badge tone="warning">Not saved</Badge>}
+      >
         <QueryContent query={settings} lines={6}>
           {(loaded) =>
-            canChange ? <SettingsForm settings={loaded} /> : <SettingsFacts settings={loaded} />
+            canChange ? (
+              <SettingsForm settings={loaded} draft={draft} />
+            ) : (
+              <SettingsFacts settings={loaded} />
+            )
           }
         </QueryContent>
       </Section>
@@ -50,42 +64,68 @@ export function CapturingTab({ tunnel }: { tunnel: Tunnel }) {
   );
 }
 
-function SettingsForm({ settings }: { settings: TunnelCaptureSettings }) {
-  const { id, capture, bodies, allowReplay, redactHeaders } = settings;
+interface SettingsDraft {
+  edited: EditedSettings;
+  /** The settings when the user began to edit them. */
+  base: TunnelCaptureSettings;
+}
+
+interface SettingsFormProps {
+  settings: TunnelCaptureSettings;
+  draft: Draft<SettingsDraft>;
+}
+
+function SettingsForm({ settings, draft }: SettingsFormProps) {
+  const { id } = settings;
   const queries = useQueryClient();
+  const base = draft.value?.base ?? settings;
+  const edited = draft.value?.edited ?? toEditedSettings(settings);
+  const { capture, bodies, allowReplay, redactHeaders } = edited;
+
+  function edit(changes: Partial<EditedSettings>): void {
+    draft.set({ edited: { ...edited, ...changes }, base });
+  }
+
+  async function save(): Promise<void> {
+    const current = await queries.fetchQuery({ ...captureSettingsQuery(id), staleTime: 0 });
+    const changed = mergeSettings(base, edited, current);
+    const sent = call<TunnelCaptureSettings>("PUT", `/tunnels/${id}/inspector`, changed);
+    const saved = await withEntryErrors({ redactHeaders: changed.redactHeaders }, sent);
+    queries.setQueryData(captureSettingsQuery(id).queryKey, saved);
+    draft.set(null);
+    notify("The settings apply from the next request.");
+  }
   return (
     <Form
       submit="Save"
-      onSubmit={async (value) => {
-        const headers = parseLines(value("redactHeaders"));
-        const changed = {
-          capture: value("capture") === "on",
-          bodies: value("bodies") === "on",
-          allowReplay: value("allowReplay") === "on",
-          redactHeaders: headers,
-        };
-        const sent = call<TunnelCaptureSettings>("PUT", `/tunnels/${id}/inspector`, changed);
-        const saved = await withEntryErrors({ redactHeaders: headers }, sent);
-        queries.setQueryData(captureSettingsQuery(id).queryKey, saved);
-        notify("The settings apply from the next request.");
-      }}
+      beside={
+        draft.value !== null && (
+          <Button kind="quiet" onClick={() => draft.set(null)}>
+            Discard the changes
+          </Button>
+        )
+      }
+      onSubmit={save}
     >
       <CheckField
         name="capture"
         label="Capture requests"
-        defaultChecked={capture}
+        checked={capture}
+        onChange={({ currentTarget }) => edit({ capture: currentTarget.checked })}
         hint="Stores every request with its response, for as long as the plan includes."
       />
       <CheckField
         name="bodies"
         label="Capture bodies and messages"
-        defaultChecked={bodies}
+        checked={bodies}
+        onChange={({ currentTarget }) => edit({ bodies: currentTarget.checked })}
         hint="The first 512 KiB in each direction."
       />
       <CheckField
         name="allowReplay"
         label="Allow replays"
-        defaultChecked={allowReplay}
+        checked={allowReplay}
+        onChange={({ currentTarget }) => edit({ allowReplay: currentTarget.checked })}
         hint="Members can send a captured request to the local server again."
       />
       <TextAreaField
@@ -93,7 +133,8 @@ function SettingsForm({ settings }: { settings: TunnelCaptureSettings }) {
         label="Redacted headers"
         required={false}
         className="code-area"
-        defaultValue={redactHeaders.join("\n")}
+        value={redactHeaders}
+        onChange={({ currentTarget }) => edit({ redactHeaders: currentTarget.value })}
         spellCheck={false}
         hint="Their values are never stored. One name per line, at most 100."
       />

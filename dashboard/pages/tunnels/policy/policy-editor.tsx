@@ -1,4 +1,5 @@
 /** Edits the traffic policy of a tunnel: one document, as a form and as JSON. */
+import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
@@ -11,11 +12,11 @@ import { Skeleton } from "../../../ui/feedback/skeleton.tsx";
 import { Badge, Section } from "../../../ui/section.tsx";
 import { Tabs } from "../../../ui/tabs.tsx";
 import { DryRunSection } from "./dry-run-section.tsx";
-import { useSavePolicy } from "./policy-api.ts";
-import { findSyntaxError } from "./policy-document.ts";
+import { fetchPolicy, useSavePolicy } from "./policy-api.ts";
+import { findSyntaxError, formatPolicy } from "./policy-document.ts";
 import { RuleList } from "./rule-list.tsx";
 import { RuleSuggestions } from "./rule-suggestions.tsx";
-import { SaveDialog } from "./save-dialog.tsx";
+import { SaveDialog, type Review } from "./save-dialog.tsx";
 import { usePolicyEditing, type PolicyEditing } from "./use-policy-editing.ts";
 import type { FieldError } from "../../../api/request.ts";
 
@@ -31,10 +32,17 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
   const { from } = useQueryParameters();
   const setParameters = useSetQueryParameters();
   const canChange = useHasRole("member");
+  const queries = useQueryClient();
   const save = useSavePolicy(tunnel.id);
   const editing = usePolicyEditing(tunnel, saved);
   const { text, policy, errors, testedText } = editing;
-  const [isSaving, setSaving] = useState(false);
+  const [review, setReview] = useState<Review | null>(null);
+
+  async function startReview(): Promise<void> {
+    if (!(await editing.test())) return;
+    const inForce = await fetchPolicy(queries, tunnel.id);
+    setReview({ inForce, isBaseReplaced: formatPolicy(inForce) !== editing.base });
+  }
 
   return (
     <>
@@ -77,11 +85,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
         <Mistakes errors={errors} />
         <div className="actions policy-actions">
           {canChange && (
-            <ActionButton
-              kind="primary"
-              disabled={!editing.isEdited}
-              action={async () => setSaving(await editing.test())}
-            >
+            <ActionButton kind="primary" isUnavailable={!editing.isEdited} action={startReview}>
               Review and save
             </ActionButton>
           )}
@@ -96,13 +100,13 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
       {testedText !== null && (
         <DryRunSection tunnel={tunnel} text={testedText} isOutdated={testedText !== text} />
       )}
-      {isSaving && (
+      {review !== null && (
         <SaveDialog
           tunnel={tunnel}
-          saved={saved}
+          review={review}
           text={text}
           onSaved={editing.forgetDraft}
-          onClose={() => setSaving(false)}
+          onClose={() => setReview(null)}
         />
       )}
     </>

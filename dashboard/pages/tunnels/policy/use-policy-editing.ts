@@ -1,15 +1,19 @@
 /** The text of a tunnel's traffic policy while it is edited, with the mistakes that the API has found in it. */
 import { useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { RequestError, type FieldError } from "../../../api/request.ts";
-import { notify } from "../../../ui/feedback/notifications.tsx";
+import { useDraft } from "../unsaved-changes.ts";
 import type { EditedAction } from "./action-kinds.ts";
 import { dryRunQuery } from "./policy-api.ts";
 import { formatPolicy, parsePolicy, type EditedPolicy } from "./policy-document.ts";
-import { usePolicyDraft, type PolicyDraft } from "./policy-draft.ts";
+
+interface PolicyDraft {
+  text: string;
+  /** The policy in force when the user began to edit it. */
+  base: string;
+}
 
 export interface PolicyEditing {
   text: string;
@@ -17,6 +21,8 @@ export interface PolicyEditing {
   policy: EditedPolicy | null;
   /** Whether there are unsaved changes. */
   isEdited: boolean;
+  /** The policy that was in force when the user began to edit. */
+  base: string;
   errors: readonly FieldError[];
   /** The text that was tested last; null: none since the policy in force has changed. */
   testedText: string | null;
@@ -32,18 +38,21 @@ export interface PolicyEditing {
 /** @param saved the policy that is in force. */
 export function usePolicyEditing(tunnel: Tunnel, saved: TrafficPolicy | null): PolicyEditing {
   const queries = useQueryClient();
-  const draft = usePolicyDraft(tunnel.id);
+  const draft = useDraft<PolicyDraft>(tunnel, {
+    tab: "policy",
+    subject: `The policy of ${tunnel.name}`,
+  });
   const [errors, setErrors] = useState<readonly FieldError[]>([]);
   const [testedText, setTestedText] = useState<string | null>(null);
   const savedText = formatPolicy(saved);
-  const text = draft.text ?? savedText;
+  const text = draft.value?.text ?? savedText;
+  const base = draft.value?.base ?? savedText;
   const parsed = parsePolicy(text);
   const { policy } = parsed;
-  useReminder(tunnel, draft);
 
   function edit(next: string): void {
     setErrors([]);
-    draft.set(next === savedText ? null : next);
+    draft.set(next === savedText ? null : { text: next, base });
   }
 
   function forgetDraft(): void {
@@ -71,7 +80,8 @@ export function usePolicyEditing(tunnel: Tunnel, saved: TrafficPolicy | null): P
   return {
     text,
     policy,
-    isEdited: draft.text !== null,
+    isEdited: draft.value !== null,
+    base,
     errors,
     testedText,
     edit,
@@ -80,17 +90,4 @@ export function usePolicyEditing(tunnel: Tunnel, saved: TrafficPolicy | null): P
     forgetDraft,
     test,
   };
-}
-
-/** Says that unsaved changes remain when the user goes to another page. */
-function useReminder({ id, name }: Tunnel, { read }: PolicyDraft): void {
-  const navigate = useNavigate();
-  useEffect(() => {
-    return () => {
-      if (read() === null || location.pathname === `/tunnels/${id}`) return;
-      const act = () =>
-        void navigate({ to: "/tunnels/$id", params: { id }, search: { tab: "policy" } });
-      notify(`The policy of ${name} has changes that are not saved.`, { label: "Go back", act });
-    };
-  }, [id]);
 }

@@ -178,8 +178,9 @@ test("the keyboard alone finds, opens, bookmarks and marks requests", async () =
   await detail.waitFor({ state: "detached" });
   expect(getParameter(page, "selected")).toBeNull();
 
-  await page.keyboard.press("x");
   await page.keyboard.press("k");
+  await page.keyboard.press("x");
+  await page.keyboard.press("j");
   await page.keyboard.press("x");
   await page.getByText("Two requests are marked.").waitFor();
   await page.keyboard.press("m");
@@ -188,7 +189,10 @@ test("the keyboard alone finds, opens, bookmarks and marks requests", async () =
   await page.keyboard.press("Escape");
   await page.keyboard.press("d");
   await page.waitForURL(/\/requests\/[0-9a-f-]{36}\?compare=[0-9a-f-]{36}$/);
-  await page.goBack();
+  const [older = "", newer = ""] = page.url().split("/").at(-1)!.split("?compare=");
+  expect(older < newer).toBe(true);
+  await page.getByRole("link", { name: "All requests" }).click();
+  await page.waitForURL(/\/requests\?filter=path/);
   await clickButton(page, "★ Bookmarked");
   await getRow(page, "/keys/3").waitFor({ state: "detached" });
   expect(await getRows(page).count()).toBe(1);
@@ -233,10 +237,17 @@ test("a text is searched in bodies, and the search says how much it has searched
   await page.getByLabel("Search in bodies").fill("ASKED FOR /NEEDLE");
   await page.keyboard.press("Enter");
   await page.getByText("1 found in 1 of the newest 1 requests").waitFor();
+  const loading = Promise.withResolvers<void>();
+  await page.route(/\/inspector\/[0-9a-f-]{36}$/, async (route) => {
+    await loading.promise;
+    await route.continue();
+  });
   await page.getByLabel("Search in bodies").fill("something else");
   await page.keyboard.press("Enter");
+  await page.getByText("Searching…").waitFor();
+  loading.resolve();
   await page.getByText("0 found in 1 of the newest 1 requests").waitFor();
-  await page.getByText("No request matches the filter.").waitFor();
+  await page.getByText("No body contains this text.").waitFor();
 });
 
 test("a search in bodies is canceled: nothing more is loaded, and what it has found stays listed", async () => {
@@ -335,6 +346,7 @@ test("axe finds nothing", async () => {
   await page.keyboard.press("Escape");
   await page.getByRole("menu", { name: "Actions" }).waitFor({ state: "detached" });
   await page.keyboard.press("?");
-  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  const title = page.getByRole("dialog").getByRole("heading", { name: "Keyboard shortcuts" });
+  await title.and(page.locator(":focus")).waitFor();
   expect(await findAccessibilityProblems(page)).toEqual([]);
 });

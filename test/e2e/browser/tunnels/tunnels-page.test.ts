@@ -93,6 +93,10 @@ test("the selected tab is in the URL, and arrow keys change it", async () => {
   await page.getByRole("tab", { name: "Access" }).focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");
+  // Outside of the tab, the focus ring would be clipped.
+  expect(await page.evaluate("getComputedStyle(document.activeElement).outlineOffset")).toBe(
+    "-2px",
+  );
   await page.keyboard.press("Enter");
   await getSection(page, "What visitors see").waitFor();
   expect(new URL(page.url()).search).toBe("?tab=maintenance");
@@ -276,6 +280,10 @@ test("capture settings are saved, and captured requests are deleted by name", as
   await clickButton(page, "Save");
   await page.getByText("“X Key” must be a valid header name").waitFor();
   await page.getByLabel("Redacted headers").fill("authorization\nX-Key");
+  await page.getByRole("tab", { name: "Access" }).click();
+  await page.getByRole("tab", { name: "Capture" }).click();
+  const others = { capture: true, bodies: true, redactHeaders: ["authorization", "x-other"] };
+  await owner.put(`/tunnels/${id}/inspector`, others);
   await page.getByLabel("Capture bodies and messages").uncheck();
   await page.getByLabel("Allow replays").check();
   await clickButton(page, "Save");
@@ -286,7 +294,7 @@ test("capture settings are saved, and captured requests are deleted by name", as
     capture: true,
     bodies: false,
     allowReplay: true,
-    redactHeaders: ["authorization", "x-key"],
+    redactHeaders: ["authorization", "x-key", "x-other"],
     serverAllowsReplay: false,
   });
   expect(await page.title()).toBe(`${name}: Capture · Underpass`);
