@@ -8,13 +8,13 @@
 const SHARE = 0.1;
 /** A disk that is faster than this is not slow. */
 const FAST_WRITE_MS = 4;
-/** Of so many writes the fastest counts: the others may have waited for other work of a busy process. */
+/** The fastest of so many writes counts: the others may have waited for other work of a busy process. */
 const RECENT_WRITES = 8;
 /**
  * How long a write waits at most. With its own delay it is less than the ten seconds after which an idle object is evicted with
  * what it has not written, and with a timer it prevents hibernation for no longer.
  */
-export const DISK_WAIT_MAX_MS = 8_000;
+const DISK_WAIT_MAX_MS = 8_000;
 
 export class DiskPace {
   #recentMs: number[] = [];

@@ -50,7 +50,7 @@ const CAPTURES_DROP_BATCH = 8;
 /** After this time the first captures are written. */
 const CAPTURE_WRITE_DELAY_MS = 100;
 /**
- * The shortest time between two writes, unless they are large; on a slow disk up to `DISK_WAIT_MAX_MS` longer. A crash loses the
+ * The shortest time between two writes, unless they are large; on a slow disk up to 8 s longer. A crash loses the
  * captures of this time at most.
  */
 const CAPTURE_WRITE_INTERVAL_MS = 1_000;

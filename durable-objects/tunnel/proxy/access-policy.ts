@@ -42,7 +42,7 @@ const ACCESS_TOKEN_REFUSAL: Refusal = {
 
 const MAINTENANCE_RETRY_MS = 30_000;
 /**
- * A count is saved this long after its request, at the latest; on a slow disk up to `DISK_WAIT_MAX_MS` later. A crash loses no more
+ * A count is saved this long after its request, at the latest; on a slow disk up to 8 s later. A crash loses no more
  * than this.
  */
 const RATE_SAVE_DELAY_MS = 200;
