@@ -130,7 +130,7 @@ describe("a session whose sign-in is older than ten minutes", () => {
       status: 401,
       body: {
         message:
-          "This account has no password. Sign in again, or send a code of the authenticator app.",
+          "This account has no password. Instead, sign in again, or send a code of the authenticator app.",
       },
     });
     expect(await owner.post("/auth/mfa/enroll")).toMatchObject(refusal);
@@ -141,7 +141,7 @@ test("a password for an account without one is no wrong guess", async () => {
   const owner = await api.owner();
   const { recoveryCodes } = await enableSecondFactor(api, owner);
   await api.sql("update users set password_hash = null where id = $1", [owner.userId]);
-  const message = "This account has no password. Send a recovery code.";
+  const message = "This account has no password. Instead, send a recovery code.";
   for (let count = 1; count <= 10; count++) {
     const proof = { password: owner.password };
     expect((await owner.post("/auth/reauthenticate", proof)).status).toBe(401);

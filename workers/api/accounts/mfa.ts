@@ -163,7 +163,7 @@ mfa.openapi(
     }
     const { config, db, principal } = c.var;
     const verdict =
-      password === undefined ? null : await checkPassword(c, password, "Send a recovery code.");
+      password === undefined ? null : await checkPassword(c, password, "send a recovery code");
     const outcome = await disableSecondFactor(db, getMemberActor(c), {
       prove: async ({ id, passwordHash }) =>
         verdict ? verdict(passwordHash) : toRecoveryProof(id, recoveryCode ?? ""),

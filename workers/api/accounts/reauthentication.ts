@@ -22,7 +22,7 @@ import { checkTotp } from "./totp-check.ts";
 
 export const reauthentication = createRouter();
 
-const OTHER_PROOFS = "Sign in again, or send a code of the authenticator app.";
+const OTHER_WAY = "sign in again, or send a code of the authenticator app";
 
 reauthentication.openapi(
   route({
@@ -41,7 +41,7 @@ reauthentication.openapi(
   async (c) => {
     const { password, code } = c.req.valid("json");
     const { db, principal } = c.var;
-    const verdict = password === undefined ? null : await checkPassword(c, password, OTHER_PROOFS);
+    const verdict = password === undefined ? null : await checkPassword(c, password, OTHER_WAY);
     const isProved = await reauthenticate(db, getMemberActor(c), {
       sessionId: principal.sessionId,
       prove: async ({ passwordHash, mfaSecret }) =>
@@ -59,18 +59,18 @@ reauthentication.openapi(
 /**
  * Hashes before the change begins, because a hash waits for its turn.
  *
- * @param otherProofs a sentence for the user of an account without a password, for whom this is not a wrong guess.
+ * @param otherWay what the user of an account without a password does instead. It is not a wrong guess.
  * @returns the verdict for the change, which knows the stored hash: the password must have been compared with that one.
  */
 export async function checkPassword(
   c: ApiContext,
   password: string,
-  otherProofs: string,
+  otherWay: string,
 ): Promise<(storedHash: string | null) => Extract<FactorCheck, { factor: "password" }>> {
   const { userId } = c.var.principal;
   const hash = await findUserPasswordHash(c.var.db, userId);
   if (hash === null)
-    throw new ApiError("unauthorized", `This account has no password. ${otherProofs}`);
+    throw new ApiError("unauthorized", `This account has no password. Instead, ${otherWay}.`);
   const matches = await verifyPassword(getHashCaller(c, userId), hash, password);
   return (storedHash) => ({ factor: "password", matches: matches && hash === storedHash });
 }
