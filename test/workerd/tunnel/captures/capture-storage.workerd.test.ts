@@ -13,6 +13,7 @@ import {
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { CAPTURE_PAGE_MAX_EXCHANGES } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import { SLICE_INTERVAL_MS } from "../../../../durable-objects/tunnel/captures/reading/read-pace.ts";
+import { diskPace } from "../../../../durable-objects/disk-pace.ts";
 import { FINALIZED_WRITE_BYTES } from "../../../../durable-objects/tunnel/captures/unwritten-captures.ts";
 import { LISTED_PATH_MAX_CHARS } from "../../../../protocol/limits.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
@@ -166,6 +167,8 @@ describe("captures are written", () => {
   /** Stops the clock and the waits of the object. The returned function ends those that are in progress. */
   function stopTime(): () => void {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+    // The disk of a busy machine may be slow.
+    vi.spyOn(diskPace, "takeTurn").mockReturnValue(0);
     let waits = Promise.withResolvers<void>();
     vi.spyOn(scheduler, "wait").mockImplementation(() => waits.promise);
     return () => {
